@@ -1,0 +1,1 @@
+"""Models that atoll writes itself: random weights in the structure of real exports."""

@@ -15,7 +15,7 @@
     │       └── TensorSizeMismatch, TensorTooLarge
     ├── BuildError                 422  a build ended without an engine (never an HTTP answer of its own)
     │   ├── ConversionFailed, CheckFailed, ParserRefused, BuilderFailed, PrecisionNotBuilt
-    │   └── ChildCrashed, ChildTimeout, ResourceLimit, WorkerLost
+    │   └── ChildCrashed, ChildTimeout, ChildStopped, ResourceLimit, WorkerLost
     ├── CorruptArtifact            500
     ├── Unavailable                503  Redis or the store is away: nothing was stored, try again
     ├── InsufficientStorage        507
@@ -266,6 +266,10 @@ class ChildCrashed(BuildError):
 
 class ChildTimeout(BuildError):
     slug, title = "timeout", "The work took longer than it may"
+
+
+class ChildStopped(BuildError):
+    slug, title = "stopped", "The work was stopped on request"
 
 
 class ResourceLimit(BuildError):

@@ -84,13 +84,22 @@ class LocalStore:
             durable.sync_file(file)
             size = os.fstat(file.fileno()).st_size
             try:
-                self.publish(path, digest)
+                stamp = self.publish(path, digest)
             except OSError as error:
                 if error.errno != errno.EXDEV:
                     raise
-                self._copy(file, digest)
+                stamp = self._copy(file, digest)
             path.unlink()
-        return Blob(digest, size)
+        return Blob(digest, size, stamp)
+
+    def take_back(self, blob: Blob) -> bool:
+        path = self._blob_path(blob.digest)
+        with durable.write_errors(), durable.exclusive(self._lock):
+            if blob.stamp is None or not path.exists() or path.stat().st_mtime_ns != blob.stamp:
+                return False
+            path.unlink()
+            durable.sync_folder(path.parent)
+            return True
 
     def blob(self, digest: str) -> Blob | None:
         path = self._blob_path(digest)
@@ -123,17 +132,22 @@ class LocalStore:
             digest=digest,
         )
 
-    def publish(self, temporary: Path, digest: str) -> None:
-        """Give a finished file its name as a blob.
+    def publish(self, temporary: Path, digest: str) -> int | None:
+        """Give a finished file its name as a blob; the blob's stamp, if the name was free.
 
         A file that has the name already is kept if this process knows it to be right, else replaced by the new bytes,
-        which are: so an upload heals whatever lies under its digest.
+        which are: so an upload heals whatever lies under its digest. Either way its time changes, so that whoever
+        brought it first does not take it back from under the second.
         """
         target = self._blob_path(digest)
-        if not durable.link_if_absent(temporary, target):
+        stamp = temporary.stat().st_mtime_ns
+        created = durable.link_if_absent(temporary, target)
+        if not created:
             with durable.exclusive(self._lock):
                 self._replace_unless_verified(temporary, target, digest)
+                os.utime(target, ns=(now := time.time_ns(), now))
         self._verified.remember(digest, target)
+        return stamp if created else None
 
     def _replace_unless_verified(self, temporary: Path, target: Path, digest: str) -> None:
         if target.exists() and self._verified.knows(digest, target):
@@ -144,12 +158,12 @@ class LocalStore:
         twin.replace(target)
         durable.sync_folder(target.parent)
 
-    def _copy(self, file: BinaryIO, digest: str) -> None:
+    def _copy(self, file: BinaryIO, digest: str) -> int | None:
         with self.new_blob() as writer:
             file.seek(0)
             while chunk := file.read(_CHUNK):
                 writer.write(chunk)
-            writer.commit(digest)
+            return writer.commit(digest).stamp
 
     def _blob_path(self, digest: str) -> Path:
         return on_disk(self.root, BLOBS + check_digest(digest))
@@ -192,9 +206,9 @@ class LocalBlobWriter:
             )
         with durable.write_errors():
             durable.sync_file(self._file)
-            self._store.publish(self._path, digest)
+            stamp = self._store.publish(self._path, digest)
             self._path.unlink()
-        return Blob(digest, self.size)
+        return Blob(digest, self.size, stamp)
 
     def __enter__(self) -> Self:
         return self

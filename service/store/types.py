@@ -7,7 +7,7 @@ Layout of the paths (all relative, `/`-separated):
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Protocol, Self
@@ -15,10 +15,14 @@ from typing import BinaryIO, Protocol, Self
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Bytes that are stored for good: lower-case hex sha256 and size in bytes."""
+    """Bytes that are stored for good: lower-case hex sha256 and size in bytes.
+
+    `stamp` tells which writing brought them here; None when they were here before, or where the store cannot tell.
+    """
 
     digest: str
     size: int
+    stamp: int | None = field(default=None, compare=False)
 
 
 class BlobWriter(Protocol):
@@ -60,6 +64,10 @@ class ObjectStore(Protocol):
 
     def add_file(self, path: Path, digest: str | None = None) -> Blob:
         """Take over a finished local file as a blob (moved where possible; hashed unless its digest is known)."""
+        ...
+
+    def take_back(self, blob: Blob) -> bool:
+        """Remove a blob that `blob`'s own writing brought here, unless somebody has stored the same bytes since."""
         ...
 
     def blob(self, digest: str) -> Blob | None: ...

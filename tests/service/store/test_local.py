@@ -105,6 +105,24 @@ def test_blobs_have_one_name_and_are_read_only(tmp_path: Path) -> None:
     assert (stat.st_nlink, stat.st_mode & 0o777) == (1, 0o444)
 
 
+def test_an_upload_takes_back_what_it_brought(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    blob = add(store, b"refused")
+    assert store.take_back(blob)
+    assert store.blob(blob.digest) is None
+    assert not store.take_back(blob)
+
+
+@pytest.mark.parametrize("another_process", [True, False])
+def test_an_upload_does_not_take_back_what_others_stored_too(tmp_path: Path, another_process: bool) -> None:
+    store = LocalStore(tmp_path)
+    first = add(store, b"shared")
+    second = add(LocalStore(tmp_path) if another_process else store, b"shared")
+    assert not store.take_back(second)
+    assert not store.take_back(first)
+    assert store.open_blob(first.digest).read() == b"shared"
+
+
 def test_a_file_from_another_file_system_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore(tmp_path / "store")
     file = tmp_path / "engine"

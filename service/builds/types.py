@@ -84,7 +84,9 @@ class ShapeRange(_Value):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if not len(self.min) == len(self.opt) == len(self.max):
-            raise ValueError(f"min, opt and max have different ranks: {len(self.min)}, {len(self.opt)}, {len(self.max)}")
+            raise ValueError(
+                f"min, opt and max have different ranks: {len(self.min)}, {len(self.opt)}, {len(self.max)}"
+            )
         for axis, (low, best, high) in enumerate(zip(self.min, self.opt, self.max, strict=True)):
             if not low <= best <= high:
                 raise ValueError(f"axis {axis}: min <= opt <= max does not hold for {low}, {best}, {high}")
@@ -162,7 +164,11 @@ class EngineRef(_Value):
 
 
 class Proof(_Value):
-    """What was measured about the result. `half_tensor_share`: of the float tensors that nodes produce, those in the trunk dtype."""
+    """What was measured about the result.
+
+    `half_tensor_share`: of the float tensors that nodes produce, those in the trunk dtype. `attentions`: the cores that
+    were handed to the trunk; `fused_attentions`: kernels that the engine has for them, per profile.
+    """
 
     verdict: Literal["passed", "failed", "not verified"] = "not verified"
     reason: str | None = None
@@ -219,15 +225,7 @@ class Accepted(_Value):
     retry_of: str | None = None
     platform: str
     created_at: datetime
-
-
-class Attempt(_Value):
-    """`attempts/<n>`: the fence that a worker claimed."""
-
-    schema_version: int = 1
-    n: int
-    worker: str
-    started_at: datetime
+    idempotency_fingerprint: str | None = None
 
 
 class Finished(_Value):
@@ -242,8 +240,47 @@ class Finished(_Value):
     stages: tuple[StageTiming, ...] = ()
     result: dict[str, str] = {}
     engine: EngineRef | None = None
+    onnx: EngineRef | None = None
     proof: Proof | None = None
     problem: Problem | None = None
+
+
+Cause = Literal["accepted", "child-crashed", "worker-lost", "handed-back"]
+"""Why an attempt began: the first one, or how the one before it ended; so deaths are counted."""
+
+
+class Attempt(_Value):
+    """`attempts/<n>`: the fence that a worker claimed.
+
+    With `ending` it is no run but a *seal*: the attempt before ended the build without an engine, and nobody can
+    claim after it.
+    """
+
+    schema_version: int = 1
+    n: int
+    worker: str
+    started_at: datetime
+    cause: Cause = "accepted"
+    ending: Finished | None = None
+
+
+class Joined(_Value):
+    """`joined/<digest>`: a later request for the same key while the build was in flight."""
+
+    schema_version: int = 1
+    submitter: str
+    labels: dict[str, str] = {}
+    webhook: str | None = None
+
+
+class Group(_Value):
+    """`groups/<id>`: the builds that one request with several archs asked for."""
+
+    schema_version: int = 1
+    id: str
+    builds: tuple[str, ...]
+    submitter: str
+    created_at: datetime
 
 
 def now() -> datetime:
@@ -261,4 +298,6 @@ def links_of(build: str, result: Mapping[str, str]) -> dict[str, str]:
         links["engine"] = f"/engines/{result['engine']}"
         links["manifest"] = f"/engines/{result['engine']}/manifest"
         links["onnx"] = f"/engines/{result['engine']}/onnx"
+    elif "onnx" in result:
+        links["onnx"] = f"/builds/{build}/onnx"
     return links

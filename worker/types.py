@@ -37,15 +37,38 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True)
 class BuilderMessage:
-    """A line of TensorRT's log, without the noise that a missing GPU adds."""
+    """A line of TensorRT's log, without the noise that a missing GPU adds.
+
+    `kind` names what is known to matter, like `norm-overflow`; None for the rest.
+    """
 
     severity: Severity
     text: str
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFacts:
+    """What TensorRT's parser made of a graph.
+
+    Inputs and outputs: `name`, `dtype`, `shape` (-1 where dynamic), `dims` (names or None). `tensor_dtypes` counts the
+    tensors that layers produce, constants left out, by TensorRT's dtype in lower case (`half`, `bf16`, `float`, …).
+    """
+
+    layers: int
+    inputs: tuple[Mapping[str, Any], ...]
+    outputs: tuple[Mapping[str, Any], ...]
+    tensor_dtypes: Mapping[str, int]
+    messages: tuple[BuilderMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EngineResult:
-    """What was built, and what reading it back showed. Sizes in bytes, times in seconds, memory as peak RSS in bytes."""
+    """What was built, and what reading it back showed. Sizes in bytes, times in seconds, memory as peak RSS in bytes.
+
+    `fused_attentions` counts those of one profile; None where the toolchain's engines cannot be read. `tensor_dtypes`
+    as in NetworkFacts. `workspace_bytes` is what the builder really had.
+    """
 
     engine: Path
     size: int
@@ -62,3 +85,5 @@ class EngineResult:
     outputs: tuple[Mapping[str, Any], ...] = ()
     gpu: str | None = None
     driver: str | None = None
+    tensor_dtypes: Mapping[str, int] = field(default_factory=dict)
+    workspace_bytes: int | None = None

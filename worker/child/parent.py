@@ -192,11 +192,13 @@ class _Child:
         """The result. Raises ProblemError or ChildCrashed, and logs what the child printed then."""
         if self._answer is not None and "result" in self._answer:
             return dict(self._answer["result"])
-        evidence = self._evidence()
-        _log.warning("child.failed", child=self._module, exit=self._process.returncode, printed=evidence)
-        if self._answer is not None:
-            raise ProblemError(Problem.model_validate(self._answer["problem"]))
-        raise _crash(self._module, self._process.returncode, evidence)
+        evidence, code = self._evidence(), self._process.returncode
+        if self._answer is None:
+            _log.warning("child.crashed", child=self._module, exit=code, printed=evidence)
+            raise _crash(self._module, code, evidence)
+        problem = Problem.model_validate(self._answer["problem"])
+        _log.info("child.refused", child=self._module, problem=problem.slug, printed=evidence)
+        raise ProblemError(problem)
 
     def _evidence(self) -> list[str]:
         text = b"".join(self._printed)[-MAX_EVIDENCE_BYTES:].decode(errors="replace")

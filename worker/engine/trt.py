@@ -102,6 +102,7 @@ class TensorRT(Protocol):
     NetworkDefinitionCreationFlag: Any
     ProfilingVerbosity: Any
     LayerType: Any
+    ComputeCapability: Any
 
 
 def load(toolchain: str) -> TensorRT:

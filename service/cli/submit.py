@@ -1,0 +1,89 @@
+"""`atoll submit`: a model on this machine becomes a build on a server."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.options import DEFAULT_SERVER, JsonOption, ServerOption
+
+if TYPE_CHECKING:
+    from service.client import AtollClient, LocalModel
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(submit)
+
+
+def submit(
+    model: Annotated[Path, typer.Argument(help="An FP32 ONNX file; its external data is sent along.")],
+    mode: Annotated[str | None, typer.Option(help="minimal, rope (default), full or none.")] = None,
+    trunk: Annotated[str | None, typer.Option(help="fp16 (default) or bf16.")] = None,
+    arch: Annotated[str | None, typer.Option(help="portable, sm_XX, or several: sm_86+sm_89.")] = None,
+    toolchain: Annotated[str | None, typer.Option(help="tensorrt or tensorrt-rtx.")] = None,
+    profile: Annotated[list[str] | None, typer.Option(help="NAME=MIN:OPT:MAX for each dynamic input.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Named profiles.")] = None,
+    output: Annotated[str | None, typer.Option(help="engine (default), or onnx to stop after the check.")] = None,
+    workspace_gb: Annotated[float | None, typer.Option(help="Largest workspace of the builder.")] = None,
+    optimization_level: Annotated[int | None, typer.Option(help="0 to 5.")] = None,
+    no_bounded_attention: Annotated[bool, typer.Option("--no-bounded-attention")] = False,
+    keep_fp32: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in FP32.")] = None,
+    keep_trunk: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in the trunk dtype.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE.")] = None,
+    priority: Annotated[int | None, typer.Option(help="0 to 9.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Wait for the end; exit 1 unless it succeeds.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Upload a model, unless the server has it, and ask for a build."""
+    from service.builds.profile_text import parse_profiles
+    from service.cli.watch import follow, show
+    from service.client import AtollClient, LocalModel
+
+    spec: dict[str, Any] = {
+        "mode": mode,
+        "trunk": trunk,
+        "arch": arch,
+        "toolchain": toolchain,
+        "profiles": [_dumped(parsed) for parsed in parse_profiles(profile or ())],
+        "preset": preset,
+        "output": output,
+        "workspace_gb": workspace_gb,
+        "optimization_level": optimization_level,
+        "bounded_attention": False if no_bounded_attention else None,
+        "keep_fp32": keep_fp32,
+        "keep_trunk": keep_trunk,
+        "labels": dict(map(_label, label or ())),
+        "priority": priority,
+    }
+    given = {name: value for name, value in spec.items() if value not in (None, [], {})}
+    local = LocalModel.read(model)
+    with AtollClient(server) as client:
+        _upload_if_new(client, local, quiet=as_json)
+        submission = client.submit(local.id, given)
+        show(submission.build, cached=submission.cached, as_json=as_json and not watch)
+        if watch:
+            follow(client, submission.build.id, as_json=as_json)
+
+
+def _upload_if_new(client: "AtollClient", model: "LocalModel", *, quiet: bool) -> None:
+    from service.cli.progress import human_size
+
+    known = client.has_model(model.id)
+    if not known:
+        client.upload(model)
+    if not quiet:
+        typer.echo(f"model  {model.id}  ({human_size(model.size)}, {'already there' if known else 'uploaded'})")
+
+
+def _dumped(profile: Any) -> dict[str, Any]:
+    return {name: shapes.model_dump(mode="json") for name, shapes in profile.items()}
+
+
+def _label(text: str) -> tuple[str, str]:
+    from service.errors import CommandError
+
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise CommandError(f"--label {text!r}: write NAME=VALUE, as in --label team=audio")
+    return name, value

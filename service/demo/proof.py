@@ -1,0 +1,25 @@
+"""What is known about an engine, as lines to read: islands with their reasons, dtypes, attention, sizes, times."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from service.cli.progress import human_size, proof_lines
+from service.engines.types import EngineManifest
+
+
+def evidence(upload_size: int, manifest: EngineManifest, report: dict[str, Any]) -> Iterator[str]:
+    """Lines about one engine; `report` is the precision report of its build."""
+    yield f"toolchain      {manifest.toolchain} {manifest.toolchain_version}, {manifest.arch}, {manifest.platform}"
+    yield (
+        f"sizes          upload {human_size(upload_size)}, converted {human_size(manifest.onnx_size)}, "
+        f"engine {human_size(manifest.size)}"
+    )
+    yield from proof_lines(manifest.proof)
+    yield from _islands(report)
+
+
+def _islands(report: dict[str, Any]) -> Iterator[str]:
+    conversion = report["conversion"]
+    for family, count in conversion["islands_by_family"].items():
+        reasons = sorted({island["reason"] for island in conversion["islands"] if island["family"] == family})
+        yield f"island         {count} x {family}: {reasons[0]}"

@@ -1,0 +1,1 @@
+"""The worker's commands: the command line finds them by the entry-point group `atoll.commands`."""

@@ -1,0 +1,150 @@
+"""`atoll convert`: ONNX in, half-precision ONNX with FP32 islands out; no server."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.builds.types import Mode, Trunk
+from service.errors import AtollError, CommandError, ConversionFailed
+
+if TYPE_CHECKING:
+    from worker.precision.report import ConversionReport
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(convert)
+
+
+def convert(
+    models: Annotated[list[Path], typer.Argument(metavar="IN.onnx…", help="FP32 models.")],
+    out_dir: Annotated[Path, typer.Option(help="Folder for NAME.onnx and NAME.report.json.")],
+    mode: Annotated[Mode, typer.Option(help="Which islands are kept in FP32.")] = Mode.ROPE,
+    trunk: Annotated[Trunk, typer.Option(help="The dtype outside islands.")] = Trunk.FP16,
+    no_bounded_attention: Annotated[
+        bool, typer.Option("--no-bounded-attention", help="Leave attention cores in islands where they fall into one.")
+    ] = False,
+    keep_fp32: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in FP32.")] = None,
+    keep_trunk: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in the trunk dtype.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON for each model.")] = False,
+) -> None:
+    """Convert models without building; goes on after a failure and then exits 1."""
+    options = Conversion(mode, trunk, not no_bounded_attention, tuple(keep_fp32 or ()), tuple(keep_trunk or ()))
+    pairs = plan_outputs(models, out_dir)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    failures = 0
+    for source, target in pairs:
+        outcome = _convert_one(source, target, options)
+        failures += outcome.problem is not None
+        _show(outcome, as_json=as_json)
+    if failures:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How to convert: the options that `convert` and `build` have in common."""
+
+    mode: Mode
+    trunk: Trunk
+    bounded_attention: bool
+    keep_fp32: tuple[str, ...] = ()
+    keep_trunk: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of one model: a report, or the problem."""
+
+    source: Path
+    target: Path
+    report: "ConversionReport | None" = None
+    problem: AtollError | None = None
+
+
+def plan_outputs(models: Sequence[Path], out_dir: Path) -> tuple[tuple[Path, Path], ...]:
+    """Each model with the file it becomes. Raises CommandError if one would be overwritten, by another or itself."""
+    pairs = tuple((model, out_dir / f"{model.stem}.onnx") for model in models)
+    inputs = {model.resolve() for model in models}
+    taken: dict[Path, Path] = {}
+    for source, target in pairs:
+        if target.resolve() in inputs:
+            raise CommandError(f"{target} is an input and would be overwritten; choose another --out-dir")
+        if target in taken:
+            raise CommandError(f"{taken[target]} and {source} would both become {target}; convert them one at a time")
+        taken[target] = source
+    return pairs
+
+
+def run_conversion(source: Path, target: Path, options: Conversion) -> "ConversionReport":
+    """Convert one file. Raises AtollError for whatever is wrong with it."""
+    from worker.precision.convert import convert
+    from worker.types import ConvertRequest
+
+    if not source.is_file():
+        raise CommandError(f"{source}: there is no such file")
+    request = ConvertRequest(
+        source=source,
+        target=target,
+        mode=options.mode,
+        trunk=options.trunk,
+        bounded_attention=options.bounded_attention,
+        keep_fp32=options.keep_fp32,
+        keep_trunk=options.keep_trunk,
+    )
+    return convert(request)
+
+
+def _convert_one(source: Path, target: Path, options: Conversion) -> _Outcome:
+    try:
+        report = run_conversion(source, target, options)
+    except AtollError as error:
+        return _Outcome(source, target, problem=error)
+    except OSError as error:
+        return _Outcome(source, target, problem=CommandError(f"{error.filename or target}: {error.strerror}"))
+    except MemoryError:
+        return _Outcome(source, target, problem=ConversionFailed(f"{source}: there is not enough memory"))
+    report_file(target).write_text(report.model_dump_json(indent=2) + "\n")
+    return _Outcome(source, target, report=report)
+
+
+def report_file(target: Path) -> Path:
+    """Where the report of a converted model or engine goes."""
+    return target.with_name(f"{target.stem if target.suffix == '.onnx' else target.name}.report.json")
+
+
+def _show(outcome: _Outcome, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_as_json(outcome)))
+        return
+    if outcome.problem is not None:
+        typer.echo(f"atoll: {outcome.source}: {outcome.problem.title}: {outcome.problem.detail}", err=True)
+        return
+    for line in _summary(outcome):
+        typer.echo(line)
+
+
+def _as_json(outcome: _Outcome) -> dict[str, object]:
+    if outcome.problem is not None:
+        return {"input": str(outcome.source), "problem": outcome.problem.problem().model_dump(exclude_none=True)}
+    return {
+        "input": str(outcome.source),
+        "output": str(outcome.target),
+        "report": str(report_file(outcome.target)),
+        "counts": outcome.report.counts.model_dump() if outcome.report else None,
+    }
+
+
+def _summary(outcome: _Outcome) -> Iterator[str]:
+    report = outcome.report
+    if report is None:
+        return
+    islands = ", ".join(f"{count} {family}" for family, count in sorted(report.islands_by_family.items())) or "none"
+    cores = sum(core.dtype != "float" for core in report.attentions)
+    yield f"{outcome.source} -> {outcome.target} ({report.seconds:.2f} s)"
+    yield f"  half tensors  {report.counts.half_tensor_share:.1%} of {report.counts.float_tensors} float tensors"
+    yield f"  islands       {islands}"
+    yield f"  attention     {cores} of {len(report.attentions)} cores in the trunk dtype"

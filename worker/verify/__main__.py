@@ -1,0 +1,34 @@
+"""The child process that verifies: one request as JSON, one verdict."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from worker.child import Emit, serve
+from worker.verify.check import verify
+from worker.verify.static import check_structure
+from worker.verify.types import ShapeTriple, VerifyRequest
+
+_OPTIONAL = ("target_cosine", "seed", "seconds", "memory_bytes", "weight_bytes")
+
+
+def handle(request: dict[str, Any], emit: Emit) -> Mapping[str, Any]:
+    """`{source, converted, profiles, target_cosine, seed, …}` -> the verdict as JSON values. Raises CheckFailed."""
+
+    def progress(phase: str, step: int, of: int) -> None:
+        emit({"phase": phase, "step": step, "of": of})
+
+    source, converted = Path(request["source"]), Path(request["converted"])
+    check_structure(source, converted)
+    options = {name: request[name] for name in _OPTIONAL if name in request}
+    profiles = tuple(_profile(profile) for profile in request.get("profiles", ()))
+    return asdict(verify(VerifyRequest(source, converted, profiles, **options), progress))
+
+
+def _profile(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ShapeTriple]:
+    return {name: (tuple(r["min"]), tuple(r["opt"]), tuple(r["max"])) for name, r in profile.items()}
+
+
+if __name__ == "__main__":
+    serve(handle)

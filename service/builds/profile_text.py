@@ -1,6 +1,7 @@
 """Profiles as one types them: `x=1x3x48x32:1x3x48x320:1x3x48x1280`, an input's smallest, best and largest shape."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -29,6 +30,13 @@ def format_profile(profile: Profile) -> str:
     return " ".join(
         f"{name}={_shape(shapes.min)}:{_shape(shapes.opt)}:{_shape(shapes.max)}" for name, shapes in profile.items()
     )
+
+
+def dump_profiles(profiles: Iterable[Profile]) -> list[dict[str, Any]]:
+    """As JSON holds them in a request; empty ones are left out."""
+    return [
+        {name: shapes.model_dump(mode="json") for name, shapes in profile.items()} for profile in profiles if profile
+    ]
 
 
 def _parse(text: str) -> tuple[str, ShapeRange]:

@@ -36,7 +36,7 @@ def submit(
     as_json: JsonOption = False,
 ) -> None:
     """Upload a model, unless the server has it, and ask for a build."""
-    from service.builds.profile_text import parse_profiles
+    from service.builds.profile_text import dump_profiles, parse_profiles
     from service.cli.watch import follow, show
     from service.client import AtollClient, LocalModel
 
@@ -45,7 +45,7 @@ def submit(
         "trunk": trunk,
         "arch": arch,
         "toolchain": toolchain,
-        "profiles": [_dumped(parsed) for parsed in parse_profiles(profile or ())],
+        "profiles": dump_profiles(parse_profiles(profile or ())),
         "preset": preset,
         "output": output,
         "workspace_gb": workspace_gb,
@@ -74,10 +74,6 @@ def _upload_if_new(client: "AtollClient", model: "LocalModel", *, quiet: bool) -
         client.upload(model)
     if not quiet:
         typer.echo(f"model  {model.id}  ({human_size(model.size)}, {'already there' if known else 'uploaded'})")
-
-
-def _dumped(profile: Any) -> dict[str, Any]:
-    return {name: shapes.model_dump(mode="json") for name, shapes in profile.items()}
 
 
 def _label(text: str) -> tuple[str, str]:

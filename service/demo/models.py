@@ -10,6 +10,7 @@ from pathlib import Path
 
 from service.builds.profile_text import format_profile, parse_profiles
 from service.builds.types import Profile, ShapeRange
+from service.embedded.stack import ATOLL
 from service.errors import CommandError, DigestMismatch
 from service.wire.types import Dim, ModelScan, TensorInfo
 
@@ -59,7 +60,7 @@ def audio_dit(cache: Path) -> Path:
     """What `atoll example audio-dit` writes."""
     target = cache / "audio_dit.onnx"
     if not target.exists():
-        _run("-m", "service.cli", "example", "audio-dit", "--out", str(target))
+        _run(*ATOLL, "example", "audio-dit", "--out", str(target))
     return target
 
 
@@ -94,16 +95,16 @@ def hint(profile: Profile) -> str:
 
 def _wheel(cache: Path) -> Path:
     _run(
-        *("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
         *("--only-binary", ":all:", "--ignore-requires-python", "--dest", str(cache), _PACKAGE),
     )
     return next(cache.glob("rapidocr_onnxruntime-*.whl"))
 
 
-def _run(*arguments: str) -> None:
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise CommandError(f"`python {' '.join(arguments)}` failed: {done.stderr.strip()[-1000:]}")
+        raise CommandError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-1000:]}")
 
 
 def _write(target: Path, data: bytes) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from service.builds.profile_text import dump_profiles
 from service.builds.types import BuildRecord, Status
 from service.cli.progress import StageLines, human_size, outcome
 from service.client import AtollClient, LocalModel
@@ -36,10 +37,7 @@ def _build(client: AtollClient, model: DemoModel, folder: Path, url: str) -> boo
         profiles = (suggest_profile(local.scan),)
         typer.echo(f"No profile was given; {hint(profiles[0])}")
     client.upload(local)
-    spec = {
-        "profiles": [{name: shape.model_dump(mode="json") for name, shape in one.items()} for one in profiles if one]
-    }
-    submission = client.submit(local.id, spec)
+    submission = client.submit(local.id, {"profiles": dump_profiles(profiles)})
     typer.echo(f"build {submission.build.id}: {url}/builds/{submission.build.id}")
     record = _watch(client, submission.build.id)
     typer.echo(outcome(record))

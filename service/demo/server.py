@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from service.embedded.process import tie_to
+from service.embedded.stack import ATOLL
 from service.errors import CommandError
 
 _STOP_SECONDS = 30.0
@@ -21,7 +21,7 @@ def running_server(data_dir: Path) -> Iterator[str]:
 
     Raises CommandError with what it said if it does not start.
     """
-    command = (sys.executable, "-m", "service.cli", "up", "--port", "0", "--data-dir", str(data_dir), "--json")
+    command = (*ATOLL, "up", "--port", "0", "--data-dir", str(data_dir), "--json")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, process_group=0, preexec_fn=tie_to(os.getpid())
     ) as process:

@@ -5,15 +5,19 @@ import socket
 
 from service.errors import CommandError
 
+_LARGEST_PORT = 65535
+
 
 def bind(host: str, port: int) -> socket.socket:
     """A TCP socket bound to `host:port` (not yet listening). Raises CommandError when that is not possible."""
+    if not 0 <= port <= _LARGEST_PORT:
+        raise CommandError(f"{port} is not a port: use 1 to {_LARGEST_PORT}, or 0 for a free one")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
-    except (socket.gaierror, OverflowError) as error:
+    except socket.gaierror as error:
         raise CommandError(f"{host}:{port} is not an address to listen on: {error}") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

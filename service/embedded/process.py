@@ -77,13 +77,13 @@ class Process:
             return
 
 
-def tail(log: Path, lines: int = 15) -> str:
+def tail(log: Path, lines: int = 5) -> str:
     """The last lines of a log file."""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+    return " | ".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
 
 
 def tie_to(parent: int) -> Callable[[], None]:
-    """To run in the child before exec: SIGTERM when the parent dies, however it dies, even before this was asked for."""
+    """To run in the child before exec: SIGTERM when the parent dies, however and whenever it does."""
 
     def tie() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -14,6 +14,9 @@ from service.embedded.listen import url_of
 from service.embedded.process import ProcessSpec
 from service.embedded.valkey import EmbeddedValkey
 
+ATOLL = (sys.executable, "-P", "-m", "service.cli")
+"""This installation's `atoll`; a folder `service` in the working directory does not stand in for it (-P)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:
@@ -38,7 +41,7 @@ class Stack:
         fd = self.listener.fileno()
         return ProcessSpec(
             name="api",
-            argv=(sys.executable, "-m", "service.cli", "api", "--fd", str(fd)),
+            argv=(*ATOLL, "api", "--fd", str(fd)),
             log=self.directory.logs / "api.log",
             ready=partial(_answers, f"{self.url}/healthz"),
             env=env,
@@ -49,7 +52,7 @@ class Stack:
     def _worker(self, env: dict[str, str]) -> ProcessSpec:
         return ProcessSpec(
             name="worker",
-            argv=(sys.executable, "-m", "service.cli", "worker"),
+            argv=(*ATOLL, "worker"),
             log=self.directory.logs / "worker.log",
             ready=partial(_announced, f"{self.url}/workers", self.created_at),
             env=env,

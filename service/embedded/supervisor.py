@@ -91,7 +91,7 @@ class Supervisor:
         while not self._stop and not spec.ready():
             ending = process.ending()
             if ending is not None:
-                raise CommandError(f"{spec.name} did not start ({ending}). Its log {spec.log} ends:\n{tail(spec.log)}")
+                raise CommandError(f"{spec.name} did not start ({ending}). Its log {spec.log} ends: {tail(spec.log)}")
             if process.uptime > spec.start_seconds:
                 raise CommandError(f"{spec.name} was not ready after {spec.start_seconds:g} s; see its log {spec.log}")
             self._stop.wait(_POLL_SECONDS)

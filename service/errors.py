@@ -7,7 +7,7 @@
     │   ├── ModelNotFound, BuildNotFound, EngineNotFound, BlobNotFound, GroupNotFound
     ├── NotAllowed, UnsupportedMedia, TooLarge, Conflict            405, 415, 413, 409
     ├── Unprocessable              422  understood, and refused
-    │   ├── InvalidRequest, InvalidOptions, MissingProfile, NoWorker, DigestMismatch
+    │   ├── InvalidRequest, InvalidOptions, MissingProfile, NoWorker, DigestMismatch, IdempotencyKeyReused
     │   └── InvalidModel           the uploaded file itself is at fault
     │       ├── NotOnnx, AmbiguousProtobuf, TooDeep, TooComplex, NameTooLong, InvalidGraph
     │       ├── UnsupportedOpset, UnsupportedDtype, UnsupportedOp
@@ -164,6 +164,10 @@ class NoWorker(Unprocessable):
 
 class DigestMismatch(Unprocessable):
     slug, title = "digest-mismatch", "The bytes do not match the declared digest"
+
+
+class IdempotencyKeyReused(Unprocessable):
+    slug, title = "idempotency-key-reused", "The Idempotency-Key belongs to another request"
 
 
 # --- 422: the model --------------------------------------------------------------------------------------------------

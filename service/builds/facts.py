@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from service.builds.types import Accepted, Attempt, Cause, Finished, Group, Joined
 from service.canonical import canonical_json, digest_of
+from service.errors import CorruptArtifact
 from service.store.types import ObjectStore
 
 MAX_CRASHED = 3
@@ -141,7 +142,12 @@ class BuildFacts:
 
     def _get(self, path: str, kind: type[_T]) -> _T | None:
         found = self._store.get(path)
-        return None if found is None else kind.model_validate_json(found)
+        if found is None:
+            return None
+        try:
+            return kind.model_validate_json(found)
+        except ValidationError as error:
+            raise CorruptArtifact(f"The stored fact {path} cannot be read as {kind.__name__}: {error}") from error
 
 
 def runs(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:

@@ -1,0 +1,235 @@
+"""`/builds` and `/groups` over HTTP."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any, BinaryIO
+
+from fastapi import APIRouter, Header, Query
+from pydantic import AwareDatetime
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from service.builds.body import read_build_request
+from service.builds.repository import BuildFilter, Versioned
+from service.builds.service import BuildService, GroupState
+from service.builds.submission import Submission
+from service.builds.types import Arch, BuildRecord, BuildSpec, Digest, Mode, Name, Status, Trunk
+from service.errors import (
+    BuildNotFound,
+    Conflict,
+    GroupNotFound,
+    IdempotencyKeyReused,
+    InvalidModel,
+    InvalidOptions,
+    InvalidRequest,
+    MalformedJson,
+    MissingProfile,
+    ModelNotFound,
+    NotFound,
+    NoWorker,
+    TooLarge,
+    Unavailable,
+    UnsupportedMedia,
+)
+from service.http.context import Services, ServicesDep
+from service.http.etag import tagged_json
+from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor, listing
+from service.http.problems import documented
+
+router = APIRouter(tags=["builds"])
+
+MAX_WAIT_SECONDS = 60
+MAX_IDS = 500
+_POLL_SECONDS = 0.25
+_CHUNK_BYTES = 1 << 20
+_RETRY_SECONDS = 2
+
+_REFUSALS = documented(
+    MalformedJson, ModelNotFound, Conflict, TooLarge, UnsupportedMedia, InvalidRequest, InvalidOptions, MissingProfile,
+    NoWorker, IdempotencyKeyReused, InvalidModel, Unavailable,
+)  # fmt: skip
+_RECORD = {"model": BuildRecord, "description": "The build"}
+_FORM = {
+    "type": "object",
+    "required": ["model"],
+    "properties": {
+        "model": {"type": "string", "format": "binary", "description": "The .onnx file."},
+        "data": {
+            "type": "array",
+            "items": {"type": "string", "format": "binary"},
+            "description": "External-data files; each filename is the location in the graph.",
+        },
+        "params": {"type": "string", "description": "The build spec as JSON, without `model`."},
+    },
+}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {**BuildSpec.model_json_schema(), "description": "`arch` may be a list."}},
+            "multipart/form-data": {"schema": _FORM},
+        },
+    }
+}
+
+
+@router.post(
+    "/builds", status_code=202, responses={200: _RECORD, 202: _RECORD, **_REFUSALS}, openapi_extra=_BODY,
+    summary="Ask for an engine",
+)  # fmt: skip
+async def post_build(
+    request: Request,
+    services: ServicesDep,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
+) -> Response:
+    """200 when it is built already; else 202, with the build that is new or in flight. Several archs make a group."""
+    wanted = await read_build_request(request, services)
+    submission = await run_in_threadpool(
+        services.builds.submit,
+        wanted.spec,
+        archs=wanted.archs,
+        idempotency_key=idempotency_key,
+        fingerprint=wanted.fingerprint,
+    )
+    return _submitted(submission)
+
+
+@router.get("/builds/{build}", responses={200: _RECORD, **documented(BuildNotFound)}, summary="Look at a build")
+async def get_build(
+    build: str,
+    request: Request,
+    services: ServicesDep,
+    wait: Annotated[float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for a change.")] = 0,
+) -> Response:
+    """With `wait` the answer comes when the build changes (against `If-None-Match` where that is sent), or in time."""
+    seen = await run_in_threadpool(services.builds.get, build)
+    answer = tagged_json(request, _body(seen.record))
+    unchanged = answer.status_code == 304 or "if-none-match" not in request.headers
+    if wait and unchanged and not seen.record.status.terminal:
+        seen = await _next_change(request, services.builds, seen, wait)
+        answer = tagged_json(request, _body(seen.record))
+    return answer
+
+
+@router.get("/builds", responses=documented(InvalidRequest, Unavailable), summary="List builds, newest first")
+def list_builds(
+    request: Request,
+    services: ServicesDep,
+    status: Annotated[list[Status], Query()] = [],  # noqa: B006  # FastAPI copies it
+    model: Digest | None = None,
+    arch: Arch | None = None,
+    mode: Mode | None = None,
+    trunk: Trunk | None = None,
+    key: Digest | None = None,
+    submitter: Name | None = None,
+    group: Name | None = None,
+    since: AwareDatetime | None = None,
+    id: Annotated[list[str], Query(max_length=MAX_IDS, description="These builds only.")] = [],  # noqa: A002, B006
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Several `status` mean any of them; all other filters narrow."""
+    if id:
+        return tagged_json(request, listing(services.builds.get_many(tuple(id)), None))
+    wanted = BuildFilter(tuple(status), model, arch, mode, trunk, key, submitter, group, since)
+    page = services.builds.list(wanted, limit, decode_cursor(cursor) if cursor else None)
+    return tagged_json(request, listing(page.items, encode_cursor(page.next) if page.next else None))
+
+
+@router.get("/groups/{group}", responses=documented(GroupNotFound), summary="One status over a group of builds")
+def get_group(group: str, request: Request, services: ServicesDep) -> Response:
+    return tagged_json(request, _group_body(services.builds.group(group)))
+
+
+@router.get("/builds/{build}/report", responses=documented(NotFound, BuildNotFound), summary="The precision report")
+def get_report(build: str, services: ServicesDep) -> Response:
+    return _result(services, build, "report", "application/json")
+
+
+@router.get("/builds/{build}/log", responses=documented(NotFound, BuildNotFound), summary="The build's log, as text")
+def get_log(build: str, services: ServicesDep) -> Response:
+    return _result(services, build, "log", "text/plain; charset=utf-8")
+
+
+@router.get("/builds/{build}/onnx", responses=documented(NotFound, BuildNotFound), summary="The converted graph")
+def get_onnx(build: str, services: ServicesDep) -> Response:
+    return _result(services, build, "onnx", "application/octet-stream")
+
+
+@router.get("/builds/{build}/onnx-data", responses=documented(NotFound, BuildNotFound), summary="Its external data")
+def get_onnx_data(build: str, services: ServicesDep) -> Response:
+    return _result(services, build, "onnx-data", "application/octet-stream")
+
+
+@router.post(
+    "/builds/{build}/cancel", status_code=202, responses={202: _RECORD, **documented(BuildNotFound, Conflict)},
+    summary="Cancel a build",
+)  # fmt: skip
+def cancel_build(build: str, services: ServicesDep, force: bool = False) -> Response:
+    """Again has no further effect. 409 when others submitted the same build too, unless `force`."""
+    return JSONResponse(_body(services.builds.cancel(build, force=force)), status_code=202)
+
+
+def _submitted(submission: Submission) -> Response:
+    if submission.group is not None:
+        body = _group_body(GroupState(submission.group, submission.records))
+        where = f"/groups/{submission.group.id}"
+    else:
+        body = _body(submission.records[0])
+        where = f"/builds/{submission.records[0].id}"
+    if submission.answered:
+        return JSONResponse(body, headers={"Location": where})
+    return JSONResponse(body, status_code=202, headers={"Location": where, "Retry-After": str(_RETRY_SECONDS)})
+
+
+async def _next_change(request: Request, builds: BuildService, seen: Versioned, seconds: float) -> Versioned:
+    """The build as it is after its next change, or after `seconds`. No thread is held while nothing happens."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not await request.is_disconnected():
+        await asyncio.sleep(_POLL_SECONDS)
+        if await run_in_threadpool(builds.rev, seen.record.id) != seen.rev:
+            break
+    return await run_in_threadpool(builds.get, seen.record.id)
+
+
+def _body(record: BuildRecord) -> dict[str, Any]:
+    return record.model_dump(mode="json")
+
+
+def _group_body(state: GroupState) -> dict[str, Any]:
+    return {
+        "id": state.group.id,
+        "status": state.status.value,
+        "created_at": state.group.model_dump(mode="json")["created_at"],
+        "builds": [_body(record) for record in state.builds],
+        "links": {"self": f"/groups/{state.group.id}"},
+    }
+
+
+def _result(services: Services, build: str, role: str, media_type: str) -> Response:
+    """A blob that a build left. Raises NotFound, which says how far the build is or why there is none."""
+    finished = services.builds.result(build)
+    if finished is None:
+        record = services.builds.get(build).record
+        stage = record.stage.value if record.stage else "waiting"
+        raise NotFound(f"Build {build} has no {role} yet: it is {record.status.value}, stage {stage}. Ask again later.")
+    digest = finished.result.get(role)
+    if digest is None:
+        raise NotFound(f"Build {build} ended as {finished.status.value} and left no {role}.")
+    blob = services.store.blob(digest)
+    if blob is None:
+        raise NotFound(f"The {role} of build {build} was collected; it is no longer stored.")
+    headers = {
+        "ETag": f'"{digest}"',
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "Content-Length": str(blob.size),
+    }
+    return StreamingResponse(_chunks(services.store.open_blob(digest)), media_type=media_type, headers=headers)
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk

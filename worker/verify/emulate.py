@@ -139,7 +139,7 @@ class _Rewrite:
 
 
 def _cast(source: str, target: str, to: int) -> NodeProto:
-    return helper.make_node("Cast", [source], [target], name=f"{target}/cast", to=to)
+    return helper.make_node("Cast", [source], [target], to=to)
 
 
 def _copy(proto: NodeProto) -> NodeProto:

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
+from onnx import ModelProto
 
+from worker.graph import walk
 from worker.graph.skeleton import Skeleton
 from worker.verify.types import Unverifiable
 from worker.verify.watchdog import Watchdog
@@ -28,6 +30,7 @@ class Session:
         """`folder` holds every file with weights; `what` names the model in errors. Raises Unverifiable."""
         self.outputs = [value.name for value in skeleton.model.graph.output]
         map_weights(skeleton, folder)
+        _forget_repeated_names(skeleton.model)
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = _FATAL
@@ -50,6 +53,16 @@ class Session:
                 watchdog.raise_if_stopped()
                 raise RunFailed(_first_line(error)) from error
         return dict(zip(self.outputs, values, strict=True))
+
+
+def _forget_repeated_names(model: ModelProto) -> None:
+    """ONNX lets nodes share a name; ONNX Runtime does not, but takes nodes without one."""
+    for graph in walk.graphs(model.graph):
+        seen: set[str] = set()
+        for node in graph.node:
+            if node.name in seen:
+                node.name = ""
+            seen.add(node.name)
 
 
 def _first_line(error: Exception) -> str:

@@ -189,7 +189,7 @@ def _failure(parsed: ParsedNetwork, what: str) -> BuilderFailed:
 
 
 def _fused_attentions(toolchain: Toolchain, request: EngineRequest) -> int | None:
-    """Of one profile: the mark is there once a profile."""
+    """Of one profile, rounded down where profiles differ: the mark is there once an attention and profile."""
     if toolchain.fused_attention_mark is None:
         return None
     return count_mark(request.target, toolchain.fused_attention_mark) // max(1, len(request.profiles))

@@ -50,8 +50,13 @@ def _layer_dtypes(trt: TensorRT, network: Network) -> Iterator[str]:
 
 
 def _tensor_facts(tensor: Tensor) -> dict[str, Any]:
-    shape = [int(size) for size in tuple(tensor.shape)]
-    return {"name": tensor.name, "dtype": dtype_name(tensor), "shape": shape, "dims": dims_of(tensor)}
+    return {
+        "name": tensor.name,
+        "dtype": dtype_name(tensor),
+        "shape": [int(size) for size in tuple(tensor.shape)],
+        "dims": dims_of(tensor),
+        "is_shape_tensor": tensor.is_shape_tensor,
+    }
 
 
 def dtype_name(tensor: Tensor) -> str:

@@ -144,8 +144,9 @@ def _draw(spec: InputSpec, shape: tuple[int, ...], random: Generator) -> Array:
 
 def _keep_mask(shape: tuple[int, ...]) -> Array:
     """Ones and then some padding along the last axis, as masks of sequences have it; never all padding."""
-    length = shape[-1] if shape else 1
-    return np.broadcast_to(np.arange(length) < max(1, length * 3 // 4), shape or ())
+    if not shape:
+        return np.ones((), np.bool_)
+    return np.broadcast_to(np.arange(shape[-1]) < max(1, shape[-1] * 3 // 4), shape)
 
 
 def _integers(spec: InputSpec, shape: tuple[int, ...], words: set[str], random: Generator) -> Array:

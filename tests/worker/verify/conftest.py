@@ -12,7 +12,7 @@ from worker.verify.emulate import emulate
 from worker.verify.session import Session
 from worker.verify.watchdog import Watchdog
 
-HEADER = '<ir_version: 10, opset_import: ["": 20]>'
+HEADER = '<ir_version: 10, opset_import: ["": 20, "acme": 1]>'
 Feed = Mapping[str, Any]
 
 

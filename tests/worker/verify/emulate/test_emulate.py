@@ -213,12 +213,7 @@ def test_large_weights_are_read_where_they_lie(tmp_path: Path, run_emulated: Run
         np.testing.assert_array_equal(z, ((np.float16(1) + values) * values[:1]).astype(np.float32))
 
 
-def test_types_that_nobody_tells_are_refused_by_node(tmp_path: Path) -> None:
-    graph = onnx.parser.parse_graph(
-        "g (float[n] x) => (float[n] y) { h = Cast<to = 7>(x) k = Shape(h) y = Cast<to = 1>(k) }"
-    )
-    graph.node[1].op_type, graph.node[1].domain, graph.node[1].name = "Mystery", "acme", "odd"
-    opsets = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("acme", 1)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "m.onnx")
+def test_types_that_nobody_tells_are_refused_by_node(write: Write) -> None:
+    path = write("g (float[n] x) => (float[n] y) { h = Cast<to = 7>(x) [odd] k = acme.Mystery(h) y = Cast<to = 1>(k) }")
     with pytest.raises(Unverifiable, match=r"'odd' \(acme::Mystery\)"):
-        emulate(load(tmp_path / "m.onnx"))
+        emulate(load(path))

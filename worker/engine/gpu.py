@@ -40,18 +40,24 @@ def find_gpu() -> Gpu | Absence:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
         return Absence("GPU", f"the NVIDIA driver does not answer: {error}", CURE)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0")
     try:
-        return _describe(nvml, _first_visible(nvml, os.environ.get("CUDA_VISIBLE_DEVICES")))
+        return _describe(nvml, _first_visible(nvml, visible))
     except nvml.NVMLError as error:
-        return Absence("GPU", f"no GPU is visible: {error}", CURE)
+        return Absence("GPU", f"no GPU is visible (CUDA_VISIBLE_DEVICES={visible!r}): {error}", CURE)
     finally:
         nvml.nvmlShutdown()
 
 
-def _first_visible(nvml: Any, visible: str | None) -> Any:
-    first = "0" if visible is None else visible.split(",")[0].strip()
+def _first_visible(nvml: Any, visible: str) -> Any:
+    """CUDA takes indices, and UUIDs that may be cut short."""
+    first = visible.split(",")[0].strip()
     if first.lstrip("-").isdigit():
         return nvml.nvmlDeviceGetHandleByIndex(int(first))
+    for index in range(nvml.nvmlDeviceGetCount()):
+        device = nvml.nvmlDeviceGetHandleByIndex(index)
+        if first and str(nvml.nvmlDeviceGetUUID(device)).startswith(first):
+            return device
     return nvml.nvmlDeviceGetHandleByUUID(first)
 
 

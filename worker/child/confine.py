@@ -1,5 +1,6 @@
 """What a child process may see and use, and the promise that it does not outlive its parent."""
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -37,10 +38,13 @@ def confine(parent: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform != "linux":
         return
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        raise OSError(ctypes.get_errno(), "the kernel does not promise to end this process with its parent")
     if os.getppid() != parent:
         os._exit(1)
-    Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
+    # In a container with a read-only /proc the kernel's own choice stands.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
 def peak_rss() -> int:

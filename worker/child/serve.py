@@ -27,6 +27,8 @@ DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 def serve(handler: Handler) -> None:
     """Answer the one request of this process and end it. Started by `run_child` only; does not return."""
+    if len(sys.argv) != 3:
+        sys.exit(f"{_module_name()} is a child process of atoll's worker; it is not started by hand.")
     reply_fd, parent = int(sys.argv[1]), int(sys.argv[2])
     confine(parent)
     faulthandler.enable()

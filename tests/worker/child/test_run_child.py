@@ -116,6 +116,12 @@ def test_a_module_that_does_not_exist_is_a_crash_that_names_it() -> None:
     assert "No module named worker.no_such_module" in caught.value.extensions["printed"][-1]
 
 
+def test_a_child_started_by_hand_says_that_it_is_none_of_that() -> None:
+    by_hand = subprocess.run([sys.executable, "-m", MODULE], capture_output=True, text=True, check=False)
+    assert by_hand.returncode == 1
+    assert by_hand.stderr == "simulated_child is a child process of atoll's worker; it is not started by hand.\n"
+
+
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_stopped_child_is_gone(deaf: bool) -> None:
     seen = Recorder()

@@ -128,7 +128,7 @@ class _AudioDiT:
 
     def _fourier(self, x: str, low: float, high: float) -> str:
         g = self.g
-        column = self.spelling.as_float32(g.op("Unsqueeze", x, g.ints(1)))
+        column = g.op("Unsqueeze", x, g.ints(1))
         angle = g.op("Mul", column, self.spelling.frequencies(low, high, _FOURIER_FREQUENCIES))
         angle = g.op("Mul", angle, g.constant(2 * np.pi))
         return g.op("Concat", g.op("Cos", angle), g.op("Sin", angle), axis=-1)

@@ -18,7 +18,7 @@ ADVICE = (
         "Dimensions that the graph makes equal got different sizes: correct the profiles.",
     ),
     (re.compile(r"Unable to load library"), "An option needs a library that this toolchain lacks: leave it out."),
-    (re.compile(r"hape tensor|profile"), "Check that the profiles fit the graph's inputs."),
+    (re.compile(r"[Ss]hape tensor|[Pp]rofile"), "Check that the profiles fit the graph's inputs."),
 )
 DEFAULT = "Build the FP32 graph (mode `none`) to see whether the fault lies in the graph or in the conversion."
 

@@ -1,4 +1,4 @@
-"""Engine from ONNX. Runs in a child process that imports TensorRT and the standard library, no onnx and no numpy."""
+"""Engine from ONNX. Runs in a child process that loads TensorRT, and neither onnx nor numpy."""
 
 import os
 import time
@@ -128,9 +128,10 @@ def _error_facts(parser: OnnxParser, index: int) -> dict[str, Any]:
 
 
 def _error_text(error: dict[str, Any]) -> str:
+    message = " | ".join(error["message"].splitlines())
     if error["index"] < 0:
-        return str(error["message"])
-    return f"node {error['index']} {error['node']!r} ({error['op_type']}): {error['message']}"
+        return message
+    return f"node {error['index']} {error['node']!r} ({error['op_type']}): {message}"
 
 
 def _config(
@@ -147,7 +148,17 @@ def _config(
         toolchain.options[name].apply(trt, config, value)
     for index, profile in enumerate(request.profiles):
         _add_profile(parsed, config, index, profile)
+    parsed.log.tell("info", _summary(parsed, request))
     return config
+
+
+def _summary(parsed: ParsedNetwork, request: EngineRequest) -> str:
+    profiles = "; ".join(f"{name} {shapes}" for profile in request.profiles for name, shapes in profile.items())
+    return (
+        f"{request.toolchain} {parsed.trt.__version__} builds {parsed.network.num_layers} layers for {request.arch}: "
+        f"optimization level {request.optimization_level}, workspace at most {request.workspace_bytes >> 20} MiB, "
+        f"options {dict(request.options)}, profiles {profiles or 'none'}"
+    )
 
 
 def _set_workspace(parsed: ParsedNetwork, config: BuilderConfig, toolchain: Toolchain, wanted: int) -> None:

@@ -48,6 +48,10 @@ class MessageLog:
         if (severity, text) in self._kept or len(self._kept) >= MAX_MESSAGES:
             return
         self._kept[severity, text] = BuilderMessage(severity, text, kind_of(text))
+        self.tell(severity, text)
+
+    def tell(self, severity: Severity, text: str) -> None:
+        """Pass on what belongs into a build's log and says nothing of the model."""
         self._emit({"event": "message", "severity": severity, "text": text})
 
     @property

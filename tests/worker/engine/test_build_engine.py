@@ -54,9 +54,10 @@ def test_the_mark_of_a_fused_attention_means_what_we_take_it_for(
     assert build(save_attention(dtype)).fused_attentions == fused
 
 
-@pytest.mark.parametrize("arch", ["portable", "sm_86", "sm_86+sm_89", "sm_75"])
+@pytest.mark.parametrize("arch", ["portable", "sm_86", "sm_86+sm_89", "sm_120+sm_121+sm_75+sm_80+sm_86+sm_89"])
 def test_an_engine_is_built_for_each_kind_of_arch(save_attention: Callable[..., Path], arch: str) -> None:
     result = build(save_attention(), arch)
+    assert result.fused_attentions == 1
     assert (result.arch, result.toolchain, result.platform) == (arch, "tensorrt-rtx", this_platform())
     assert result.size == result.engine.stat().st_size > 0
 
@@ -144,8 +145,9 @@ def test_progress_and_warnings_are_told_while_they_happen(save_model: Callable[[
     path = save_model(NORM % ("h = Cast<to = 10>(x)", FLOAT16, FLOAT16))
     request = EngineRequest(path, tmp_path / "engine", "tensorrt-rtx", "portable")
     result = build_engine(request, on_event=events.append, timeout=120)
-    told = [event["text"] for event in events if event["event"] == "message"]
-    assert told == [message.text for message in result.messages]
+    told = [(event["severity"], event["text"]) for event in events if event["event"] == "message"]
+    assert "layers for portable: optimization level 3, workspace at most 16384 MiB" in told.pop(0)[1]
+    assert told == [(message.severity, message.text) for message in result.messages]
     assert {"phase", "step", "of"} <= next(event for event in events if event["event"] == "progress").keys()
 
 

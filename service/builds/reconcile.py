@@ -16,8 +16,8 @@ from service.builds.dispatch import Dispatcher
 from service.builds.facts import may_follow, runs
 from service.builds.leases import Leases, Renewal
 from service.builds.recovery import Recovery
-from service.builds.repository import REDIS_AWAY, BuildRepository, queue_of
-from service.builds.types import Attempt, BuildRecord, Finished, Stage, Status, now
+from service.builds.repository import REDIS_AWAY, BuildRepository, queue_of, requeued
+from service.builds.types import Attempt, Finished, Status, now
 from service.errors import AtollError, Unavailable, WorkerLost
 from service.settings import Settings
 
@@ -158,17 +158,13 @@ class _Pass:
         record = self._builds.restore(build)
         if record is None or build in self._waiting(queue_of(record)):
             return
-        self._dispatcher.ring(self._builds.projection.update(build, _requeued, absent=record))
+        self._dispatcher.ring(self._builds.projection.update(build, requeued, absent=record))
         _log.info("rang again", action="build.rung-again", build=build, attempt=record.attempt)
 
     def _waiting(self, queue: str) -> set[str]:
         if queue not in self._queues:
             self._queues[queue] = self._dispatcher.waiting(queue)
         return self._queues[queue]
-
-
-def _requeued(record: BuildRecord) -> BuildRecord:
-    return record.evolve(status=Status.QUEUED, stage=Stage.WAITING, worker=None, progress=None, stages=())
 
 
 def _worker_lost(attempts: tuple[Attempt, ...]) -> Finished:

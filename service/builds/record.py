@@ -45,6 +45,11 @@ def attempted(record: BuildRecord, attempts: tuple[Attempt, ...]) -> BuildRecord
     )
 
 
+def requeued(record: BuildRecord) -> BuildRecord:
+    """A build that waits again, after its worker died or gave it back."""
+    return record.evolve(status=Status.QUEUED, stage=Stage.WAITING, worker=None, progress=None, stages=())
+
+
 def ended(record: BuildRecord, finished: Finished) -> BuildRecord:
     """The record after its one end. A failed build keeps the stage where it failed."""
     failed_in = finished.stages[-1].name if finished.stages and finished.status is not Status.SUCCEEDED else None

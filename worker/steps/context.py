@@ -1,0 +1,81 @@
+"""What every step knows, and what the steps make of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from service.builds.repository import BuildFacts
+from service.builds.types import Accepted, Attempt, BuildSpec, EngineRef, Proof
+from service.models.types import Model
+from service.store.types import ObjectStore
+from worker.journal import Journal
+from worker.types import EngineResult, NetworkFacts
+
+GRAPH_FILE = "model.onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One attempt: what is built, where its files are, and whom to tell. `seconds` bounds each child process."""
+
+    store: ObjectStore
+    facts: BuildFacts
+    accepted: Accepted
+    attempt: Attempt
+    model: Model
+    folder: Path
+    journal: Journal
+    should_stop: Callable[[], bool]
+    seconds: float
+    memory_bytes: int
+
+    @property
+    def spec(self) -> BuildSpec:
+        return self.accepted.spec
+
+    @property
+    def toolchain(self) -> str:
+        if self.spec.toolchain is None:
+            raise ValueError("an accepted spec is resolved")
+        return self.spec.toolchain
+
+    @property
+    def source(self) -> Path:
+        """The uploaded graph, its external data beside it."""
+        return self.folder / "source" / GRAPH_FILE
+
+    @property
+    def engine(self) -> Path:
+        return self.folder / "model.engine"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How the converted graph compares with FP32: a verdict of `worker.verify`, or why there is none."""
+
+    verdict: str = "not verified"
+    reason: str | None = None
+    cosine: float | None = None
+    outputs: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the steps made so far. `graph` is what the engine is built from; `report` is None where nothing converted.
+
+    `result` are blobs by role, as in `Finished`.
+    """
+
+    graph: Path
+    report: Mapping[str, Any] | None = None
+    verification: Verification = Verification()
+    network: NetworkFacts | None = None
+    built: EngineResult | None = None
+    proof: Proof = field(default_factory=Proof)
+    result: Mapping[str, str] = field(default_factory=dict)
+    engine: EngineRef | None = None
+    onnx: EngineRef | None = None
+
+    def with_(self, **made: Any) -> "Work":
+        return replace(self, **made)

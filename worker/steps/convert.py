@@ -1,0 +1,41 @@
+"""Convert: the uploaded graph with a half-precision trunk and FP32 islands, by `worker.precision` in a child."""
+
+from typing import Any
+
+from service.builds.types import Mode
+from worker.child import run_child
+from worker.steps.context import GRAPH_FILE, Context, Work
+
+
+def convert(context: Context, work: Work) -> Work:
+    """Raises ProblemError with the converter's own problem, and the errors of `run_child`."""
+    if context.spec.mode is Mode.NONE:
+        context.journal.note("mode none: the graph is taken as uploaded")
+        return work
+    target = context.folder / "converted" / GRAPH_FILE
+    target.parent.mkdir()
+    report = run_child(
+        "worker.precision",
+        _request(context, str(target)),
+        on_event=context.journal.take,
+        timeout=context.seconds,
+        should_stop=context.should_stop,
+        memory_bytes=context.memory_bytes,
+    )
+    for finding in report["findings"]:
+        context.journal.note(f"{finding['kind']} at {finding['where']}: {finding['detail']}")
+    context.journal.note(f"islands: {report['islands_by_family']}")
+    return work.with_(graph=target, report=report)
+
+
+def _request(context: Context, target: str) -> dict[str, Any]:
+    spec = context.spec
+    return {
+        "source": str(context.source),
+        "target": target,
+        "mode": spec.mode.value,
+        "trunk": spec.trunk.value,
+        "bounded_attention": spec.bounded_attention,
+        "keep_fp32": list(spec.keep_fp32),
+        "keep_trunk": list(spec.keep_trunk),
+    }

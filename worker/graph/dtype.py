@@ -1,0 +1,51 @@
+"""The element types that precision is about, under their ONNX numbers, numpy types and schema spellings."""
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+
+@dataclass(frozen=True, slots=True)
+class HalfType:
+    """A 16-bit float type: the dtype of a trunk."""
+
+    name: str
+    onnx: int
+    numpy: np.dtype
+    type_string: str
+    max: float
+
+    @property
+    def mask_floor(self) -> float:
+        """What a huge negative mask saturates to: half of the lowest value, so that adding a score to it stays finite."""
+        return -self.max / 2
+
+
+FP16 = HalfType("fp16", TensorProto.FLOAT16, np.dtype(np.float16), "tensor(float16)", 65504.0)
+BF16 = HalfType("bf16", TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16), "tensor(bfloat16)", 3.3895313892515355e38)
+HALF_TYPES = {half.name: half for half in (FP16, BF16)}
+
+FLOAT = "tensor(float)"
+
+
+def type_string(elem_type: int) -> str:
+    """`tensor(float)` for 1, and so on: the spelling of operator schemas."""
+    return f"tensor({dtype_name(elem_type)})"
+
+
+def dtype_name(elem_type: int) -> str:
+    return TensorProto.DataType.Name(elem_type).lower()
+
+
+def itemsize(elem_type: int) -> int:
+    return int(onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize)
+
+
+def max_abs_finite(values: NDArray[np.float32]) -> float:
+    """The largest finite magnitude; 0 for an empty tensor."""
+    finite = values[np.isfinite(values)]
+    return float(np.abs(finite).max()) if finite.size else 0.0

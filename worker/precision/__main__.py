@@ -1,0 +1,22 @@
+"""`python -m worker.precision`: one conversion in a process of its own; the request comes as JSON."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from worker.child import Emit, serve
+from worker.precision.convert import convert
+from worker.types import ConvertRequest
+
+
+def handle(request: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
+    """The conversion report as JSON. `emit` gets nothing yet: a conversion is one step."""
+    options = dict(request)
+    source, target = Path(options.pop("source")), Path(options.pop("target"))
+    for name in ("keep_fp32", "keep_trunk"):
+        options[name] = tuple(options.get(name, ()))
+    return convert(ConvertRequest(source, target, **options)).model_dump(mode="json")
+
+
+if __name__ == "__main__":
+    serve(handle)

@@ -1,0 +1,100 @@
+"""Weights of the rewritten model: kept, converted, clamped, or several of these, as their readers want."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto, numpy_helper
+
+from worker.graph.graph import Graph
+from worker.graph.names import NameSource
+from worker.graph.save import Output
+from worker.graph.weights import Conversion, clamp_finite
+from worker.precision.plan import PrecisionPlan
+
+
+class Form(Enum):
+    """What a reader wants of a weight. The first form in this order keeps the weight's name."""
+
+    FLOAT = "fp32"
+    HALF = "half"
+    CLAMPED = "clamped"
+
+
+@dataclass(slots=True)
+class Weights:
+    """First all readers `ask`; then `name` tells each what to read, and `finish` makes the tensors."""
+
+    graph: Graph
+    plan: PrecisionPlan
+    names: NameSource
+    output: Output = field(init=False)
+    asked: dict[str, set[Form]] = field(default_factory=dict)
+    given: dict[tuple[str, Form], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.output = Output(self.graph.index.skeleton)
+
+    def ask(self, name: str, form: Form) -> None:
+        self.asked.setdefault(name, set()).add(form)
+
+    def name(self, name: str, form: Form) -> str:
+        if form is next(known for known in Form if known in self.asked[name]):
+            return name
+        if (name, form) not in self.given:
+            suffix = self.plan.half.name if form is Form.HALF else form.value
+            self.given[name, form] = self.names.fresh(f"{name}_{suffix}")
+        return self.given[name, form]
+
+    def scalar(self, value: float) -> str:
+        """An FP32 scalar initializer of the main graph; made once."""
+        name = f"atoll_scalar_{value:g}"
+        main = self.graph.index.main
+        if all(tensor.name != name for tensor in main.initializer):
+            main.initializer.append(numpy_helper.from_array(np.array(value, np.float32), name))
+        return name
+
+    def fill(self, name: str, tensor: TensorProto | None, half: bool) -> TensorProto:
+        """The value of a ConstantOfShape that makes `name`; None is its default, zero."""
+        values = np.zeros(1, np.float32) if tensor is None else numpy_helper.to_array(tensor)
+        limit = self.plan.saturate.get(name)
+        if half:
+            return _small_half(values, Conversion(self.plan.half, limit), "")
+        return tensor if limit is None and tensor is not None else _clamped(values, limit, "")
+
+    def finish(self) -> None:
+        for name, forms in self.asked.items():
+            tensor = self.graph.index.weights[name]
+            for converted in [
+                self._make(name, tensor, form) for form in Form if form in forms and form is not Form.FLOAT
+            ]:
+                if converted.name == name:
+                    tensor.CopyFrom(converted)
+                else:
+                    self.graph.index.homes[name].initializer.append(converted)
+
+    def _make(self, weight: str, tensor: TensorProto, form: Form) -> TensorProto:
+        name, limit = self.name(weight, form), self.plan.saturate.get(weight)
+        payload = self.output.skeleton.payload(tensor)
+        if form is Form.CLAMPED:
+            return _clamped(numpy_helper.to_array(tensor), limit, name)
+        if payload is None:
+            return _small_half(numpy_helper.to_array(tensor), Conversion(self.plan.half, limit), name)
+        key = self.output.skeleton.add_payload(payload)
+        self.output.conversions[key] = Conversion(self.plan.half, limit)
+        converted = TensorProto(
+            name=name, dims=tensor.dims, data_type=self.plan.half.onnx, data_location=TensorProto.EXTERNAL
+        )
+        converted.external_data.add(key="location", value=key)
+        return converted
+
+
+def _small_half(values: NDArray[np.generic], conversion: Conversion, name: str) -> TensorProto:
+    flat = conversion.apply(values.reshape(-1).astype(np.float32))
+    return TensorProto(name=name, dims=values.shape, data_type=conversion.half.onnx, raw_data=flat.tobytes())
+
+
+def _clamped(values: NDArray[np.generic], limit: float | None, name: str) -> TensorProto:
+    floats = values.astype(np.float32)
+    return numpy_helper.from_array(floats if limit is None else clamp_finite(floats, limit), name)

@@ -1,0 +1,67 @@
+"""Exact integers carried in floats: sizes, positions, boxes and grids computed from Shape, Range or integer Casts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from worker.graph.dtype import type_string
+from worker.graph.graph import Graph
+from worker.graph.node import Node
+from worker.precision.islands.base import MINIMAL, Declined, Island, Surroundings, ordered
+from worker.precision.ops import ARITHMETIC, MOVEMENT
+
+_WIDE_INTEGERS = frozenset(
+    type_string(dtype)
+    for dtype in (
+        TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64,
+    )
+)  # fmt: skip
+_FLOWS = (ARITHMETIC | MOVEMENT | {"Neg", "Abs", "Max", "Min", "Clip", "Where", "Sign", "Trunc", "Cast", "CumSum", "Sum"}) - {
+    "Exp", "Log",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ExactInteger:
+    """From a float that holds an integer, through arithmetic with constants and its like. Bytes and bools are exact."""
+
+    name: str = "exact integers"
+    modes: frozenset[str] = MINIMAL
+    hazard: str = "FP16 holds integers to 2048 only, BF16 to 256"
+
+    def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
+        seeds = {node: _seed_reason(graph, node) for node in graph.nodes if _seed_reason(graph, node)}
+        exact = {name for node in seeds for name in graph.float_outputs(node)}
+        taken: set[Node] = set()
+        for node, reason in seeds.items():
+            if node in taken or node in around.core:
+                continue
+            found = _flow(graph, node, exact) - around.core
+            taken |= found
+            yield Island(self.name, f"{reason}: {node.output!r}, and arithmetic on it", self.hazard, ordered(found))
+
+
+def _seed_reason(graph: Graph, node: Node) -> str | None:
+    if not graph.float_outputs(node) or node.output in graph.static:
+        return None
+    if node.is_a("Cast") and graph.types.get(node.input(0)) in _WIDE_INTEGERS:
+        return "an integer as a float"
+    if node.is_a("Range"):
+        return "a range of floats"
+    if node.is_a("CumSum") and node.input(0) not in graph.dense:
+        return "a running sum"
+    return None
+
+
+def _flow(graph: Graph, seed: Node, exact: set[str]) -> set[Node]:
+    found, pending = {seed}, [seed.output]
+    while pending:
+        for node in graph.consumers(pending.pop()):
+            if node in found or node.op not in _FLOWS:
+                continue
+            if all(name in exact or name in graph.static for name in graph.float_inputs(node)):
+                found.add(node)
+                exact.update(graph.float_outputs(node))
+                pending.extend(graph.float_outputs(node))
+    return found

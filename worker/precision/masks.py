@@ -1,0 +1,103 @@
+"""Masks of attention cores: huge negative values that half precision cannot hold.
+
+A finite mask value beyond the trunk's range is saturated to half of the lowest finite value. Then a score, or a
+second mask, may be added without becoming infinite, so that a fully masked row gives no NaN. An infinite mask stays
+infinite. A mask that comes from a public input is guarded where it is cast, as its values are not known.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from worker.graph.graph import Graph
+from worker.graph.node import Node
+from worker.precision.attention import AttentionCore
+from worker.precision.ops import MOVEMENT
+
+_MASK_OPS = MOVEMENT | {
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Where",
+    "Cast",
+    "Neg",
+    "Max",
+    "Min",
+    "Clip",
+    "ConstantOfShape",
+    "Sum",
+}
+_LONGEST_WAY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """`saturate`: constants to bring into range. `nodes`: arithmetic on them, to be kept in FP32 up to the core.
+    `guard`: values of unknown range that are clamped when they are cast."""
+
+    saturate: frozenset[str]
+    nodes: frozenset[Node]
+    guard: frozenset[str]
+
+
+def plan_masks(graph: Graph, cores: list[AttentionCore], half_max: float) -> Masks:
+    saturate: set[str] = set()
+    nodes: set[Node] = set()
+    guard: set[str] = set()
+    for name in dict.fromkeys(name for core in cores for name in core.masks):
+        made_by, leaves = _slice(graph, name, {node for core in cores for node in core.nodes})
+        huge = {leaf for leaf in leaves if _is_huge(graph, leaf, half_max)}
+        saturate |= huge
+        if huge:
+            nodes |= made_by
+        if any(graph.is_public_input(leaf) for leaf in leaves) and not any(_bounds(node) for node in made_by):
+            guard.add(name)
+    return Masks(frozenset(saturate), frozenset(nodes), frozenset(guard))
+
+
+def _slice(graph: Graph, name: str, stop: set[Node]) -> tuple[set[Node], set[str]]:
+    """The nodes that make the mask, and the floats that they start from; an activation is a start like any other."""
+    nodes: set[Node] = set()
+    leaves: set[str] = set()
+    pending, seen = [name], {name}
+    while pending:
+        value = pending.pop()
+        node = graph.producer(value)
+        if graph.weight(value) is not None or node is None:
+            leaves.add(value)
+        elif value in graph.dense or node in stop or node.op not in _MASK_OPS or len(nodes) > _LONGEST_WAY:
+            continue
+        else:
+            nodes.add(node)
+            if node.is_a("ConstantOfShape"):
+                leaves.add(value)
+            fresh = [value for value in graph.float_inputs(node) if value not in seen]
+            seen.update(fresh)
+            pending.extend(fresh)
+    return nodes, leaves
+
+
+def _is_huge(graph: Graph, name: str, half_max: float) -> bool:
+    values = fill_value(graph, name)
+    if values is None:
+        return False
+    finite = values[np.isfinite(values)]
+    return bool(finite.size) and float(np.abs(finite).max()) > half_max
+
+
+def fill_value(graph: Graph, name: str) -> NDArray[np.generic] | None:
+    """Values of a small constant, or of a ConstantOfShape."""
+    node = graph.producer(name)
+    if node is not None and node.is_a("ConstantOfShape"):
+        tensor = node.attribute("value")
+        return None if tensor is None else numpy_helper.to_array(tensor).reshape(-1)
+    values = graph.array(name)
+    return None if values is None or values.dtype != np.float32 else values.reshape(-1)
+
+
+def _bounds(node: Node) -> bool:
+    """Arithmetic with constants decides the range (as in `(1 - m) * -1e9`); its constants are saturated instead."""
+    return node.is_a("Mul", "Where", "Clip")

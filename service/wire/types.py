@@ -11,7 +11,7 @@ class _Value(BaseModel):
 
 
 class TensorInfo(_Value):
-    """A graph input or output. `dtype` is ONNX's lower-case name (`float`, `float16`, `int64`, …); `shape` None: unknown rank."""
+    """A graph input or output. `dtype` is ONNX's lower-case name (`float`, `int64`, …); `shape` None: unknown rank."""
 
     name: str
     dtype: str

@@ -15,10 +15,11 @@ from worker.engine.files import write_engine
 from worker.engine.inspect import count_mark, facts_of
 from worker.engine.messages import MessageLog, without_noise
 from worker.engine.options import check_options
-from worker.engine.profiles import Profile, check_profiles, ranged
+from worker.engine.profiles import Profile, check_profiles
 from worker.engine.progress import ProgressReporter
+from worker.engine.tensors import TensorFacts, readable, tensor_facts
 from worker.engine.toolchains import Toolchain, this_platform, toolchain_named
-from worker.engine.trt import Builder, BuilderConfig, HostMemory, Network, OnnxParser, Tensor, TensorRT
+from worker.engine.trt import Builder, BuilderConfig, HostMemory, Network, OnnxParser, TensorRT
 from worker.types import EngineRequest, EngineResult, NetworkFacts
 
 MAX_ERRORS_SHOWN = 5
@@ -36,8 +37,8 @@ class ParsedNetwork:
     logger: Any
 
     @property
-    def inputs(self) -> list[Tensor]:
-        return [self.network.get_input(index) for index in range(self.network.num_inputs)]
+    def inputs(self) -> list[TensorFacts]:
+        return [tensor_facts(self.network.get_input(index)) for index in range(self.network.num_inputs)]
 
     def facts(self) -> NetworkFacts:
         return facts_of(self.trt, self.network, self.log.messages)
@@ -121,9 +122,9 @@ def _error_facts(parser: OnnxParser, index: int) -> dict[str, Any]:
     error = parser.get_error(index)
     return {
         "index": error.node(),
-        "node": error.node_name(),
-        "op_type": error.node_operator(),
-        "message": without_noise(error.desc()),
+        "node": readable(error.node_name),
+        "op_type": readable(error.node_operator),
+        "message": without_noise(readable(error.desc) or ""),
     }
 
 
@@ -175,7 +176,7 @@ def _set_workspace(parsed: ParsedNetwork, config: BuilderConfig, toolchain: Tool
 def _add_profile(parsed: ParsedNetwork, config: BuilderConfig, index: int, shapes: Profile) -> None:
     profile = parsed.builder.create_optimization_profile()
     for tensor in parsed.inputs:
-        if not ranged(tensor):
+        if not tensor.needs_range:
             continue
         set_range = profile.set_shape_input if tensor.is_shape_tensor else profile.set_shape
         set_range(tensor.name, *shapes[tensor.name])

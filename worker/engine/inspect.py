@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from worker.engine.profiles import dims_of
-from worker.engine.trt import Network, Tensor, TensorRT
+from worker.engine.tensors import dtype_name, tensor_facts
+from worker.engine.trt import Network, TensorRT
 from worker.types import BuilderMessage, NetworkFacts
 
 CHUNK_BYTES = 8 << 20
@@ -33,8 +33,8 @@ def facts_of(trt: TensorRT, network: Network, messages: tuple[BuilderMessage, ..
     """Types as the strongly typed network has them: the builder keeps to these."""
     return NetworkFacts(
         layers=network.num_layers,
-        inputs=tuple(_tensor_facts(network.get_input(index)) for index in range(network.num_inputs)),
-        outputs=tuple(_tensor_facts(network.get_output(index)) for index in range(network.num_outputs)),
+        inputs=tuple(asdict(tensor_facts(network.get_input(index))) for index in range(network.num_inputs)),
+        outputs=tuple(asdict(tensor_facts(network.get_output(index))) for index in range(network.num_outputs)),
         tensor_dtypes=dict(Counter(_layer_dtypes(trt, network))),
         messages=messages,
     )
@@ -47,17 +47,3 @@ def _layer_dtypes(trt: TensorRT, network: Network) -> Iterator[str]:
             continue
         for output in range(layer.num_outputs):
             yield dtype_name(layer.get_output(output))
-
-
-def _tensor_facts(tensor: Tensor) -> dict[str, Any]:
-    return {
-        "name": tensor.name,
-        "dtype": dtype_name(tensor),
-        "shape": [int(size) for size in tuple(tensor.shape)],
-        "dims": dims_of(tensor),
-        "is_shape_tensor": tensor.is_shape_tensor,
-    }
-
-
-def dtype_name(tensor: Tensor) -> str:
-    return str(tensor.dtype.name).lower()

@@ -1,17 +1,16 @@
 """Optimization profiles, checked against the network before TensorRT sees them: its own messages name no dimension."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from service.errors import InvalidOptions, MissingProfile
-from worker.engine.trt import Tensor
+from worker.engine.tensors import TensorFacts
 
 ShapeTriple = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Profile = Mapping[str, ShapeTriple]
 BOUNDS = ("min", "opt", "max")
 
 
-def check_profiles(inputs: Sequence[Tensor], profiles: Sequence[Profile]) -> None:
+def check_profiles(inputs: Sequence[TensorFacts], profiles: Sequence[Profile]) -> None:
     """Raises MissingProfile for an input without a range, InvalidOptions for a range that cannot be."""
     _require_ranges(inputs, profiles or ({},))
     for index, profile in enumerate(profiles):
@@ -22,44 +21,27 @@ def check_profiles(inputs: Sequence[Tensor], profiles: Sequence[Profile]) -> Non
         _check_shared_dims(inputs, index, profile)
 
 
-def ranged(tensor: Tensor) -> bool:
-    """True where a profile has to speak: some dimension is dynamic, or the input's *values* are a shape."""
-    return -1 in tuple(tensor.shape) or tensor.is_shape_tensor
-
-
-def dims_of(tensor: Tensor) -> list[str | None]:
-    return [tensor.get_dimension_name(axis) or None for axis in range(len(tuple(tensor.shape)))]
-
-
-def _require_ranges(inputs: Sequence[Tensor], profiles: Sequence[Profile]) -> None:
+def _require_ranges(inputs: Sequence[TensorFacts], profiles: Sequence[Profile]) -> None:
     for index, profile in enumerate(profiles):
-        missing = [tensor for tensor in inputs if ranged(tensor) and tensor.name not in profile]
+        missing = [tensor for tensor in inputs if tensor.needs_range and tensor.name not in profile]
         if missing:
             where = "; ".join(map(_what_is_dynamic, missing))
             raise MissingProfile(
                 f"Profile {index} has no range for {where}. Give min, opt and max shapes for each of these inputs.",
                 profile=index,
-                inputs=[_facts(tensor) for tensor in missing],
+                inputs=[{"name": tensor.name, "shape": tensor.shape, "dims": tensor.dims} for tensor in missing],
             )
 
 
-def _what_is_dynamic(tensor: Tensor) -> str:
+def _what_is_dynamic(tensor: TensorFacts) -> str:
     if tensor.is_shape_tensor:
         return f"input {tensor.name!r} (its values are a shape)"
-    names = dims_of(tensor)
-    axes = [f"{axis} ({names[axis]})" if names[axis] else str(axis) for axis in _dynamic_axes(tensor)]
+    dims = tensor.dims
+    axes = [f"{axis} ({dims[axis]})" if dims[axis] else str(axis) for axis in tensor.dynamic_axes]
     return f"input {tensor.name!r}, dimension {', '.join(axes)}"
 
 
-def _dynamic_axes(tensor: Tensor) -> list[int]:
-    return [axis for axis, size in enumerate(tuple(tensor.shape)) if size == -1]
-
-
-def _facts(tensor: Tensor) -> dict[str, Any]:
-    return {"name": tensor.name, "shape": list(tensor.shape), "dims": dims_of(tensor)}
-
-
-def _refuse_unknown(inputs: Sequence[Tensor], index: int, profile: Profile) -> None:
+def _refuse_unknown(inputs: Sequence[TensorFacts], index: int, profile: Profile) -> None:
     names = [tensor.name for tensor in inputs]
     for name in profile:
         if name not in names:
@@ -70,7 +52,7 @@ def _refuse_unknown(inputs: Sequence[Tensor], index: int, profile: Profile) -> N
             )
 
 
-def _check_range(tensor: Tensor, index: int, triple: ShapeTriple) -> None:
+def _check_range(tensor: TensorFacts, index: int, triple: ShapeTriple) -> None:
     where = f"Profile {index}, input {tensor.name!r}"
     fixed = _lengths(tensor)
     for bound, sizes in zip(BOUNDS, triple, strict=True):
@@ -84,22 +66,21 @@ def _check_range(tensor: Tensor, index: int, triple: ShapeTriple) -> None:
             raise _invalid(tensor, index, detail)
 
 
-def _lengths(tensor: Tensor) -> list[int]:
+def _lengths(tensor: TensorFacts) -> list[int]:
     """The sizes that a range has to respect: of a shape tensor each value is free."""
-    shape = tuple(tensor.shape)
     if not tensor.is_shape_tensor:
-        return list(shape)
-    return [-1] * (shape[0] if shape else 1)
+        return list(tensor.shape)
+    return [-1] * (tensor.shape[0] if tensor.shape else 1)
 
 
-def _check_shared_dims(inputs: Sequence[Tensor], index: int, profile: Profile) -> None:
+def _check_shared_dims(inputs: Sequence[TensorFacts], index: int, profile: Profile) -> None:
     """Dimensions of one name are one size: TensorRT refuses ranges that disagree, naming neither input."""
     seen: dict[str, tuple[str, tuple[int, ...]]] = {}
     for tensor in inputs:
         if tensor.name not in profile or tensor.is_shape_tensor:
             continue
-        for axis in _dynamic_axes(tensor):
-            name = tensor.get_dimension_name(axis)
+        for axis in tensor.dynamic_axes:
+            name = tensor.dims[axis]
             sizes = tuple(shape[axis] for shape in profile[tensor.name])
             other, expected = seen.setdefault(name or f"{tensor.name}[{axis}]", (tensor.name, sizes))
             if sizes != expected:
@@ -114,5 +95,5 @@ def _triple(sizes: tuple[int, ...]) -> str:
     return "/".join(map(str, sizes))
 
 
-def _invalid(tensor: Tensor, index: int, detail: str) -> InvalidOptions:
+def _invalid(tensor: TensorFacts, index: int, detail: str) -> InvalidOptions:
     return InvalidOptions(detail, profile=index, input=tensor.name)

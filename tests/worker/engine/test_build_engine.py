@@ -91,6 +91,16 @@ def test_a_fixed_input_may_appear_in_a_profile(save_attention: Callable[..., Pat
     assert build(save_attention(), profiles=({"q": ((1, 8, 256, 64),) * 3},)).profiles == 1
 
 
+def test_names_that_are_no_text_are_shown_escaped(save_model: Callable[[str], Path]) -> None:
+    path = save_model("""
+        <ir_version: 10, opset_import: ["": 17]>
+        negate (float[4] in__) => (float[4] out_) { out_ = Neg(in__) }
+    """)
+    path.write_bytes(path.read_bytes().replace(b"in__", b"i\xff__").replace(b"out_", b"o\xfet_"))
+    result = build(path)
+    assert [tensor["name"] for tensor in (*result.inputs, *result.outputs)] == ["i\\xff__", "o\\xfet_"]
+
+
 def test_an_input_whose_values_are_a_shape_takes_a_range_of_values(save_model: Callable[[str], Path]) -> None:
     path = save_model("""
         <ir_version: 10, opset_import: ["": 17]>

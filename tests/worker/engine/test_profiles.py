@@ -1,32 +1,17 @@
 """Ranges that cannot be are refused with the input and the dimension."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from service.errors import InvalidOptions, MissingProfile
 from worker.engine.profiles import check_profiles
+from worker.engine.tensors import TensorFacts
 
-
-@dataclass
-class NetworkInput:
-    """An input as TensorRT's network describes it."""
-
-    name: str
-    shape: tuple[int, ...]
-    dims: tuple[str | None, ...]
-    is_shape_tensor: bool = False
-    dtype: Any = None
-
-    def get_dimension_name(self, index: int) -> str | None:
-        return self.dims[index]
-
-
-X = NetworkInput("x", (1, -1, 64), (None, "length", None))
-MASK = NetworkInput("mask", (-1,), ("length",))
-FIXED = NetworkInput("t", (4,), (None,))
-SIZES = NetworkInput("sizes", (2,), (None,), is_shape_tensor=True)
+X = TensorFacts("x", "half", (1, -1, 64), (None, "length", None))
+MASK = TensorFacts("mask", "bool", (-1,), ("length",))
+FIXED = TensorFacts("t", "float", (4,), (None,))
+SIZES = TensorFacts("sizes", "int64", (2,), (None,), is_shape_tensor=True)
 INPUTS = (X, MASK, FIXED, SIZES)
 
 GOOD = {

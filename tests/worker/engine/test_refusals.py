@@ -109,6 +109,20 @@ def test_a_dynamic_input_without_a_profile_is_named_with_its_dimension(
     assert "input 'q', dimension 2 (length); input 'k', dimension 3 (length)" in problem.detail
 
 
+@pytest.mark.parametrize("replaced", [b"left", b"node", b"out_", b"size"])
+def test_a_name_that_is_no_text_is_shown_escaped(
+    save_model: Callable[[str], Path], folder: Path, replaced: bytes
+) -> None:
+    path = save_model("""
+        <ir_version: 10, opset_import: ["": 17]>
+        mismatch (float[size] left, float16[size] right) => (bool[size] out_) { out_ = Greater(left, right) }
+    """)
+    path.write_bytes(path.read_bytes().replace(b"greater_0", b"node_name").replace(replaced, b"\xff\x1b\xfe\x01"))
+    problem = refusal(path, folder)
+    assert problem.slug == "parser-refused"
+    assert ("\\xff\x1b\\xfe\x01_name" in problem.detail) == (replaced == b"node")
+
+
 def chain(attentions: int) -> str:
     """A model that takes seconds to build."""
     core = "s{i} = MatMul(q{i}, k)  p{i} = Softmax<axis = -1>(s{i})  q{next} = MatMul(p{i}, v)"

@@ -17,7 +17,7 @@ def handle(request: dict[str, Any], emit: Emit) -> Mapping[str, Any]:
     """`{source, converted, profiles, target_cosine, seed, …}` -> the verdict as JSON values. Raises CheckFailed."""
 
     def progress(phase: str, step: int, of: int) -> None:
-        emit({"phase": phase, "step": step, "of": of})
+        emit({"event": "progress", "phase": phase, "step": step, "of": of})
 
     source, converted = Path(request["source"]), Path(request["converted"])
     check_structure(source, converted)

@@ -1,4 +1,3 @@
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,7 +6,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from worker.child import run_child
 from worker.verify.check import verify
 from worker.verify.types import VerifyRequest
 
@@ -104,17 +102,3 @@ def test_weights_beyond_the_limit_are_not_verified(tmp_path: Path) -> None:
         "not verified",
         "the model has 0 MiB of weights; up to 0 MiB are verified",
     )
-
-
-def test_child_process_answers_json(write: Write) -> None:
-    request = {
-        "source": str(write(SOURCE)),
-        "converted": str(write(HALF.format(body="s = Mul(h, h) r = Sqrt(s)"), "half.onnx")),
-        "trunk": "fp16",
-        "profiles": [{"x": {"min": [1, 4], "opt": [2, 4], "max": [4, 4]}}],
-        "target_cosine": 0.999,
-        "seed": 0,
-    }
-    result = run_child("worker.verify", request, timeout=120)
-    assert result["verdict"] == "passed"
-    assert json.loads(json.dumps(result))["outputs"][0]["name"] == "y"

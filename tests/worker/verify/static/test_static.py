@@ -71,6 +71,12 @@ def test_nodes_before_what_they_read_are_refused(write: Write, tmp_path: Path) -
         check_structure(write(SOURCE, "a.onnx"), tmp_path / "unsorted.onnx")
 
 
+def test_what_shape_inference_refuses_in_the_source_too_is_no_fault(write: Write) -> None:
+    """ONNX cannot infer through its own definition of this operator."""
+    path = write("g (float[1, 2, 3, 3] x) => (float[1, 2, 3, 3] y) { y = MeanVarianceNormalization(x) }")
+    check_structure(path, path)
+
+
 def test_weights_of_any_size_are_left_where_they_are(tmp_path: Path) -> None:
     graph = onnx.parser.parse_graph("g (float[n, 500] x) => (float[n, 3] y) { y = MatMul(x, w) }")
     graph.initializer.append(onnx.helper.make_tensor("w", 1, [500, 3], bytes(6000), raw=True))

@@ -56,7 +56,7 @@ class Flights:
         """Claim `key` for the new `build`, or find the accepted, unfinished build that has it. Raises Flushed."""
         over = ""
         while True:
-            current = str(self._claim(keys=[_key(key), EPOCH_KEY], args=[build, over, CLAIM_SECONDS * 1000]))
+            current = str(self._claim(keys=[_key(key), EPOCH_KEY], args=[build, over, int(CLAIM_SECONDS * 1000)]))
             if current == "flushed":
                 raise Flushed
             if current == build:

@@ -26,7 +26,7 @@ _SINGLE = ("model", "arch", "mode", "trunk", "key", "submitter", "group")
 T = TypeVar("T")
 
 # Writes a record and its index entries if nobody wrote since `expected` was read; answers the new revision or "".
-# Revisions are the server's milliseconds, made strictly increasing: they stay unique across a flush.
+# Revisions are the server's microseconds, made strictly increasing: they stay unique across a flush.
 _WRITE = """
 local record, id, expected, doc, indexes = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local rev = redis.call('HGET', record, 'rev') or ''
@@ -37,7 +37,7 @@ if before ~= indexes then
   for _, entry in ipairs(cjson.decode(indexes)) do redis.call('ZADD', entry[1], entry[2], id) end
 end
 local time = redis.call('TIME')
-local new = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local new = tonumber(time[1]) * 1000000 + tonumber(time[2])
 if rev ~= '' and new <= tonumber(rev) then new = tonumber(rev) + 1 end
 local text = string.format('%.0f', new)
 redis.call('HSET', record, 'doc', doc, 'rev', text, 'indexes', indexes)

@@ -9,6 +9,7 @@ from service.builds.flights import EPOCH_KEY
 from service.builds.idempotency import Idempotency
 from service.builds.projection import PREFIX
 from service.builds.repository import BuildRepository
+from service.errors import CorruptArtifact
 
 _INDEXED_KEY = f"{PREFIX}indexed"
 _GRACE_KEY = f"{PREFIX}grace"
@@ -61,11 +62,14 @@ class Recovery:
         return count
 
     def _restore(self, build: str) -> None:
-        accepted = self._builds.facts.accepted(build)
-        if accepted is None:
-            return
-        self._builds.restore(build)
-        self._idempotency.restore(accepted)
+        try:
+            accepted = self._builds.facts.accepted(build)
+            if accepted is not None:
+                self._builds.restore(build)
+                self._idempotency.restore(accepted)
+        except CorruptArtifact as error:
+            # One build's damaged facts must not hide the others.
+            _log.error("cannot restore", action="projection.damaged", build=build, error=error.detail)
 
     def _server(self) -> str:
         return str(cast("dict[str, object]", self._redis.info("server"))["run_id"])

@@ -15,7 +15,6 @@ import httpx
 from service.client.transport import Transport, pause
 from service.errors import DigestMismatch
 
-_CHUNK_BYTES = 1 << 20
 _BREAKS_IN_A_ROW = 5
 
 
@@ -55,7 +54,7 @@ def _fetch_rest(transport: Transport, path: str, digest: str, file: IO[bytes]) -
         if response.status_code != httpx.codes.PARTIAL_CONTENT:
             file.seek(0)
             file.truncate()
-        file.writelines(response.iter_raw(_CHUNK_BYTES))
+        file.writelines(response.iter_raw())
 
 
 @contextmanager

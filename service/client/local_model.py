@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from service.errors import CommandError, ExternalDataMissing
+from service.errors import CommandError
 from service.models.types import model_id
-from service.wire.scan import scan_file
+from service.wire.beside import FilesBeside
+from service.wire.file import scan_file
 from service.wire.types import ModelScan
 
 
@@ -23,9 +24,10 @@ class LocalModel:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Scan and hash the files. Raises CommandError when one cannot be read, InvalidModel when it is not ONNX."""
-        scan = scan_file(_readable(path), path.stat().st_size)
-        external = {location: _beside(path, location) for location in sorted({ref.location for ref in scan.external})}
+        """Scan and hash the files. Raises CommandError when one cannot be read, a kind of InvalidModel if it is bad."""
+        _check_readable(path)
+        scan = scan_file(path, FilesBeside(path))
+        external = {location: path.parent / location for location in sorted({ref.location for ref in scan.external})}
         digests = {location: _digest(file) for location, file in external.items()}
         return cls(path, external, scan, model_id(_digest(path), digests))
 
@@ -35,21 +37,11 @@ class LocalModel:
         return sum(file.stat().st_size for file in (self.path, *self.external.values()))
 
 
-def _readable(path: Path) -> Path:
+def _check_readable(path: Path) -> None:
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file")
     if not os.access(path, os.R_OK):
         raise CommandError(f"{path}: this file may not be read")
-    return path
-
-
-def _beside(path: Path, location: str) -> Path:
-    """External data lies below the graph's folder; anything else is not sent."""
-    folder = path.parent.resolve()
-    file = (folder / location).resolve()
-    if not file.is_relative_to(folder) or not file.is_file():
-        raise ExternalDataMissing(f"{path}: its external data {location!r} is not a file below {path.parent}")
-    return file
 
 
 def _digest(path: Path) -> str:

@@ -2,13 +2,13 @@
 
 from service.builds.types import BuildSpec, Profile
 from worker.engine.run import build_engine
-from worker.steps.context import Context, Work
+from worker.steps.context import Job, Work
 from worker.types import EngineRequest
 
 _Shapes = dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]
 
 
-def build(context: Context, work: Work) -> Work:
+def build(context: Job, work: Work) -> Work:
     """Raises what the builder said is wrong, and the errors of `run_child`."""
     request = engine_request(context.spec, context, work)
     built = build_engine(
@@ -22,7 +22,7 @@ def build(context: Context, work: Work) -> Work:
     return work.with_(built=built)
 
 
-def engine_request(spec: BuildSpec, context: Context, work: Work) -> EngineRequest:
+def engine_request(spec: BuildSpec, context: Job, work: Work) -> EngineRequest:
     if spec.arch is None:
         raise ValueError("an accepted spec is resolved")
     return EngineRequest(

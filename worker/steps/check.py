@@ -6,10 +6,10 @@ from service.builds.types import Mode
 from service.errors import CheckFailed, ChildCrashed, ChildTimeout, ResourceLimit
 from worker.child import run_child
 from worker.engine.run import parse_network
-from worker.steps.context import Context, Verification, Work
+from worker.steps.context import Job, Verification, Work
 
 
-def check(context: Context, work: Work) -> Work:
+def check(context: Job, work: Work) -> Work:
     """Raises the parser's refusal, and CheckFailed for a graph that is broken or too far from FP32."""
     network = parse_network(
         work.graph,
@@ -25,7 +25,7 @@ def check(context: Context, work: Work) -> Work:
     return work.with_(network=network, verification=verification)
 
 
-def _verify(context: Context, work: Work) -> Verification:
+def _verify(context: Job, work: Work) -> Verification:
     if context.spec.mode is Mode.NONE:
         return Verification(reason="the graph was built as uploaded, so there is nothing to compare")
     try:
@@ -43,7 +43,7 @@ def _verify(context: Context, work: Work) -> Verification:
     return Verification(answer["verdict"], answer.get("reason"), answer.get("cosine"), tuple(answer["outputs"]))
 
 
-def _request(context: Context, work: Work) -> dict[str, Any]:
+def _request(context: Job, work: Work) -> dict[str, Any]:
     spec = context.spec
     return {
         "source": str(context.source),
@@ -57,7 +57,7 @@ def _request(context: Context, work: Work) -> dict[str, Any]:
     }
 
 
-def _enforce(context: Context, verification: Verification) -> None:
+def _enforce(context: Job, verification: Verification) -> None:
     if verification.verdict != "failed":
         return
     broken = [output["name"] for output in verification.outputs if output["nonfinite"]]

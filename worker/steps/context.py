@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from service.builds.repository import BuildFacts
 from service.builds.types import Accepted, Attempt, BuildSpec, EngineRef, Proof
@@ -13,6 +13,48 @@ from worker.journal import Journal
 from worker.types import EngineResult, NetworkFacts
 
 GRAPH_FILE = "model.onnx"
+
+
+class Notes(Protocol):
+    """Who is told what happens: lines of the log, and events of a child process."""
+
+    def note(self, text: str) -> None: ...
+
+    def take(self, event: Mapping[str, Any]) -> None: ...
+
+
+class Job(Protocol):
+    """What the steps from converting to inspecting need to know, for a build of the service or an offline one.
+
+    `folder` is for what they write, `seconds` bounds each child process.
+    """
+
+    @property
+    def spec(self) -> BuildSpec: ...
+
+    @property
+    def toolchain(self) -> str: ...
+
+    @property
+    def source(self) -> Path: ...
+
+    @property
+    def engine(self) -> Path: ...
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def journal(self) -> Notes: ...
+
+    @property
+    def should_stop(self) -> Callable[[], bool]: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

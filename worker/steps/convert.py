@@ -4,10 +4,10 @@ from typing import Any
 
 from service.builds.types import Mode
 from worker.child import run_child
-from worker.steps.context import GRAPH_FILE, Context, Work
+from worker.steps.context import GRAPH_FILE, Job, Work
 
 
-def convert(context: Context, work: Work) -> Work:
+def convert(context: Job, work: Work) -> Work:
     """Raises ProblemError with the converter's own problem, and the errors of `run_child`."""
     if context.spec.mode is Mode.NONE:
         context.journal.note("mode none: the graph is taken as uploaded")
@@ -28,7 +28,7 @@ def convert(context: Context, work: Work) -> Work:
     return work.with_(graph=target, report=report)
 
 
-def _request(context: Context, target: str) -> dict[str, Any]:
+def _request(context: Job, target: str) -> dict[str, Any]:
     spec = context.spec
     return {
         "source": str(context.source),

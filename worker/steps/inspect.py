@@ -7,13 +7,13 @@ from pydantic import TypeAdapter
 
 from service.builds.types import Proof
 from service.errors import PrecisionNotBuilt
-from worker.steps.context import Context, Work
+from worker.steps.context import Job, Work
 
 # TensorRT's names of the trunk dtypes.
 _BUILT_AS = {"fp16": "half", "bf16": "bf16"}
 
 
-def inspect(context: Context, work: Work) -> Work:
+def inspect(context: Job, work: Work) -> Work:
     """Raises PrecisionNotBuilt when half precision was asked for and the network has none."""
     _check_precision(context, work)
     proof = proof_of(work)
@@ -21,7 +21,7 @@ def inspect(context: Context, work: Work) -> Work:
     return work.with_(proof=proof)
 
 
-def _check_precision(context: Context, work: Work) -> None:
+def _check_precision(context: Job, work: Work) -> None:
     if work.built is None or work.report is None or not work.report["counts"]["half_tensors"]:
         return
     trunk = context.spec.trunk.value

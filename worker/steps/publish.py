@@ -5,9 +5,7 @@ The order matters: whoever finds a name finds all that it leads to. `finished` c
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pydantic import TypeAdapter
 from service.engines.repository import EngineRepository
 
 from service.builds.types import EngineRef, now
@@ -16,7 +14,8 @@ from service.errors import BlobNotFound
 from service.store.types import Blob, ObjectStore
 from worker.steps.context import Context, Work
 from worker.steps.inspect import proof_of
-from worker.types import EngineResult, NetworkFacts
+from worker.steps.report import inspection_of, report_of
+from worker.types import EngineResult
 from worker.version import CONVERTER_VERSION
 
 
@@ -126,30 +125,8 @@ def _manifest(context: Context, work: Work, built: EngineResult, graph: _Graph) 
         report=work.result["report"],
         log=work.result["log"],
         proof=work.proof,
-        inspection=_inspection(built),
+        inspection=inspection_of(built),
     )
-
-
-def _inspection(built: EngineResult) -> dict[str, Any]:
-    shown = {"inputs", "outputs", "profiles", "tensor_dtypes", "fused_attentions", "seconds", "peak_rss", "messages"}
-    return _json(TypeAdapter(EngineResult), built, {*shown, "workspace_bytes"})
-
-
-def report_of(work: Work) -> dict[str, Any]:
-    """The conversion report, with what was found out since: verification, network, builder."""
-    converted = work.report or {"schema_version": 1, "mode": "none", "islands": [], "attentions": [], "findings": []}
-    verification = work.verification
-    return {
-        **converted,
-        "verification": {
-            "verdict": verification.verdict,
-            "reason": verification.reason,
-            "cosine": verification.cosine,
-            "outputs": list(verification.outputs),
-        },
-        "network": _json(TypeAdapter(NetworkFacts), work.network) if work.network else None,
-        "engine": _inspection(work.built) if work.built else None,
-    }
 
 
 def _roles(manifest: EngineManifest) -> dict[str, str]:
@@ -172,8 +149,3 @@ def _add(store: ObjectStore, data: bytes) -> Blob:
     with store.new_blob() as writer:
         writer.write(data)
         return writer.commit()
-
-
-def _json(adapter: TypeAdapter[Any], value: Any, include: set[str] | None = None) -> dict[str, Any]:
-    encoded: dict[str, Any] = adapter.dump_python(value, mode="json", include=include)
-    return encoded

@@ -33,7 +33,7 @@ def scripted_server() -> Iterator[ScriptedServer]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         script.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield script
         server.shutdown()

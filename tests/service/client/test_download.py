@@ -1,5 +1,6 @@
 import hashlib
 import os
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,16 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport_module, "_FIRST_PAUSE", 0.001)
 
 
+def offset_of(header: str) -> int:
+    return int(header.removeprefix("bytes=").removesuffix("-"))
+
+
+def rest_of_engine(request: BaseHTTPRequestHandler) -> None:
+    offset = offset_of(request.headers["Range"])
+    content_range = f"bytes {offset}-{len(ENGINE) - 1}/{len(ENGINE)}"
+    answer(206, ENGINE[offset:], Content_Range=content_range)(request)
+
+
 def test_the_file_is_what_the_digest_says(scripted_server: ScriptedServer, tmp_path: Path) -> None:
     scripted_server.steps = [answer(200, ENGINE)]
     assert AtollClient(scripted_server.url).download(DIGEST, tmp_path / "engine") == len(ENGINE)
@@ -28,12 +39,11 @@ def test_the_file_is_what_the_digest_says(scripted_server: ScriptedServer, tmp_p
 
 def test_a_broken_download_goes_on_where_it_broke(scripted_server: ScriptedServer, tmp_path: Path) -> None:
     cut = answer(200, ENGINE[:HALF], announced=len(ENGINE))
-    rest = answer(206, ENGINE[HALF:], Content_Range=f"bytes {HALF}-{len(ENGINE) - 1}/{len(ENGINE)}")
-    scripted_server.steps = [cut, hang_up, rest]
+    scripted_server.steps = [cut, hang_up, rest_of_engine]
     AtollClient(scripted_server.url).download(DIGEST, tmp_path / "engine")
     assert (tmp_path / "engine").read_bytes() == ENGINE
     asked = scripted_server.requests[-1][2]
-    assert asked["Range"] == f"bytes={HALF}-"
+    assert 0 < offset_of(asked["Range"]) <= HALF
     assert asked["If-Range"] == f'"{DIGEST}"'
 
 

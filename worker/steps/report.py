@@ -1,0 +1,40 @@
+"""The report of a build: what the converter said, with what was found out since."""
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from worker.steps.context import Work
+from worker.types import EngineResult, NetworkFacts
+
+_SHOWN = {
+    *("inputs", "outputs", "profiles", "tensor_dtypes", "fused_attentions", "seconds", "peak_rss", "messages"),
+    "workspace_bytes",
+}
+
+
+def inspection_of(built: EngineResult) -> dict[str, Any]:
+    """What reading the engine back showed, as the manifest and the report hold it."""
+    return _json(TypeAdapter(EngineResult), built, _SHOWN)
+
+
+def report_of(work: Work) -> dict[str, Any]:
+    """The conversion report, with what was found out since: verification, network, builder."""
+    converted = work.report or {"schema_version": 1, "mode": "none", "islands": [], "attentions": [], "findings": []}
+    verification = work.verification
+    return {
+        **converted,
+        "verification": {
+            "verdict": verification.verdict,
+            "reason": verification.reason,
+            "cosine": verification.cosine,
+            "outputs": list(verification.outputs),
+        },
+        "network": _json(TypeAdapter(NetworkFacts), work.network) if work.network else None,
+        "engine": inspection_of(work.built) if work.built else None,
+    }
+
+
+def _json(adapter: TypeAdapter[Any], value: Any, include: set[str] | None = None) -> dict[str, Any]:
+    encoded: dict[str, Any] = adapter.dump_python(value, mode="json", include=include)
+    return encoded

@@ -11,7 +11,7 @@ PROFILE = ["--profile", "x=1x64x8:1x64x16:1x64x32", "--profile", "local_add_cond
 @pytest.fixture(scope="module")
 def dit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "dit.onnx"
-    assert run(["example", "audio-dit", "--out", str(path), "--layers", "1", "--dim", "64"]) == 0
+    assert run(["example", "audio-dit", "--out", str(path), "--layers", "1", "--dim", "128"]) == 0
     return path
 
 

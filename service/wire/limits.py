@@ -17,5 +17,5 @@ MAX_DIM = 2**31 - 1
 MIN_IR_VERSION, MAX_IR_VERSION = 3, 14
 """IR 3 (2017) is the first with opset imports; 14 is what onnx 1.23 knows."""
 
-MIN_OPSET, MAX_OPSET = 7, 28
+MIN_OPSET, MAX_OPSET = 1, 28
 """ai.onnx: 7 (2017) is where broadcasting took its present form; 28 is what onnx 1.23 knows."""

@@ -14,7 +14,7 @@ from worker.graph.order import sort_nodes
 from worker.graph.payload import external_payload
 from worker.graph.skeleton import PAYLOAD_KEY, Skeleton, open_skeleton
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 NEWEST_OPSET = onnx.defs.onnx_opset_version()
 _FIRST_IR_WITH_FREE_INITIALIZERS = 4
 

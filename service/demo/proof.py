@@ -19,7 +19,7 @@ def evidence(upload_size: int, manifest: EngineManifest, report: dict[str, Any])
 
 
 def _islands(report: dict[str, Any]) -> Iterator[str]:
-    conversion = report["conversion"]
-    for family, count in conversion["islands_by_family"].items():
-        reasons = sorted({island["reason"] for island in conversion["islands"] if island["family"] == family})
-        yield f"island         {count} x {family}: {reasons[0]}"
+    for family, count in report.get("islands_by_family", {}).items():
+        reasons = sorted({island["reason"] for island in report["islands"] if island["family"] == family})
+        yield f"islands        {count} x {family}: {reasons[0]}"
+        yield from (f"               {'':{len(str(count))}}   also: {reason}" for reason in reasons[1:])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from service.settings import Settings
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for package in ("service", "worker") for path in (ROOT / package).rglob("*.py"))
 LONGEST_MODULE = 400
@@ -41,3 +43,9 @@ def test_only_the_settings_read_the_environment() -> None:
         if any(sign in path.read_text() for sign in ('os.environ["ATOLL', 'os.environ.get("ATOLL', "os.getenv("))
     ]
     assert readers == []
+
+
+def test_every_setting_is_documented() -> None:
+    documented = (ROOT / "docs" / "index.md").read_text()
+    missing = [name for name in Settings.model_fields if f"`ATOLL_{name.upper()}`" not in documented]
+    assert missing == []

@@ -96,7 +96,7 @@ class _Child:
             stdin.write(json.dumps(request).encode())
             stdin.seek(0)
             return subprocess.Popen(
-                [sys.executable, "-m", self._module, str(writing_end), str(os.getpid())],
+                [sys.executable, "-P", "-m", self._module, str(writing_end), str(os.getpid())],
                 stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -5,7 +5,7 @@
     │   ├── MalformedJson, BadDigest, InvalidName
     ├── NotFound                   404
     │   ├── ModelNotFound, BuildNotFound, EngineNotFound, BlobNotFound, GroupNotFound
-    ├── NotAllowed, UnsupportedMedia, TooLarge, Conflict            405, 415, 413, 409
+    ├── NotAllowed, UnsupportedMedia, TooLarge, Conflict, RangeNotSatisfiable      405, 415, 413, 409, 416
     ├── Unprocessable              422  understood, and refused
     │   ├── InvalidRequest, InvalidOptions, MissingProfile, NoWorker, DigestMismatch, IdempotencyKeyReused
     │   └── InvalidModel           the uploaded file itself is at fault
@@ -23,6 +23,8 @@
 
 Problems are RFC 9457 `application/problem+json`; the stable `type` is `urn:atoll:problem:<slug>`.
 """
+
+# ruff: noqa: N818  # an error is named for what went wrong; its place in the tree says that it is one
 
 from typing import Any, ClassVar
 
@@ -136,6 +138,10 @@ class Conflict(AtollError):
 
 class TooLarge(AtollError):
     slug, title, status = "too-large", "The body is too large", 413
+
+
+class RangeNotSatisfiable(AtollError):
+    slug, title, status = "range-not-satisfiable", "The range has no byte of the content", 416
 
 
 class UnsupportedMedia(AtollError):

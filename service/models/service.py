@@ -1,7 +1,7 @@
 """Models, as the API offers them: register what was uploaded, assemble from blobs, look."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,7 +33,7 @@ class Assembly(BaseModel):
 
 class ModelService:
     def __init__(self, store: ObjectStore, settings: Settings) -> None:
-        self.models = ModelRepository(store)
+        self._models = ModelRepository(store)
         self._store = store
         self._settings = settings
 
@@ -43,7 +43,7 @@ class ModelService:
         Raises the kinds of InvalidModel; then the blobs that this upload brought are gone again.
         """
         digests = {location: blob.digest for location, blob in external_data.items()}
-        known = self.models.get(model_id(graph.digest, digests))
+        known = self._models.get(model_id(graph.digest, digests))
         if known is not None:
             return known, False
         try:
@@ -51,7 +51,7 @@ class ModelService:
         except BaseException:
             self._take_back(graph, *external_data.values())
             raise
-        created = self.models.put(model)
+        created = self._models.put(model)
         _log.info("model registered", action="model.registered", model=model.id, size=model.size, created=created)
         return model, created
 
@@ -69,10 +69,14 @@ class ModelService:
 
     def get(self, model: str) -> Model:
         """Raises ModelNotFound."""
-        found = self.models.get(model)
+        found = self._models.get(model)
         if found is None:
             raise ModelNotFound(f"There is no model {model[:64]!r} here; upload it with POST /models.")
         return found
+
+    def ids(self) -> Iterator[str]:
+        """Ids of all models, in no particular order."""
+        return self._models.ids()
 
     def _scan(self, graph: Blob, external: Mapping[str, Blob], digests: dict[str, str], name: str) -> Model:
         _check_twins(external)

@@ -7,9 +7,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from service.errors import InvalidName, InvalidRequest, TooLarge, UnsupportedMedia
+from service.http.digests import declared_digest
 from service.settings import Settings
 from service.store.types import Blob, ObjectStore
-from service.uploads.digests import declared_digest
 from service.uploads.form import FormReader, PartBegin, PartData, PartEnd, boundary_of
 from service.uploads.names import check_filename
 from service.uploads.types import ReceivedFile, ReceivedForm

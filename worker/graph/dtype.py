@@ -21,7 +21,7 @@ class HalfType:
 
     @property
     def mask_floor(self) -> float:
-        """What a huge negative mask saturates to: half of the lowest value, so that adding a score to it stays finite."""
+        """What a huge negative mask saturates to: half of the lowest value, so that a score may be added."""
         return -self.max / 2
 
 
@@ -38,7 +38,7 @@ def type_string(elem_type: int) -> str:
 
 
 def dtype_name(elem_type: int) -> str:
-    return TensorProto.DataType.Name(elem_type).lower()
+    return str(TensorProto.DataType.Name(elem_type)).lower()
 
 
 def itemsize(elem_type: int) -> int:

@@ -100,7 +100,8 @@ def constant_tensor(node: Node) -> TensorProto | None:
         return None
     for attribute in node.proto.attribute:
         if attribute.name == "value":
-            return attribute.t
+            tensor: TensorProto = attribute.t
+            return tensor
     return None
 
 

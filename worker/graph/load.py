@@ -26,13 +26,18 @@ def load(path: Path) -> Skeleton:
     _check_opset(model)
     _resolve_external_data(skeleton, path.parent)
     if model.functions:
-        skeleton.model = model = _inline_functions(model)
-    _free_initializers(model)
-    unify_constants(model)
-    for graph in walk.graphs(model.graph):
-        sort_nodes(graph)
-    make_names_unique(model.graph)
+        skeleton.model = _inline_functions(model)
+    prepare(skeleton)
     return skeleton
+
+
+def prepare(skeleton: Skeleton) -> None:
+    """Puts the model into the form that the index relies on, in place. Raises InvalidGraph on a cycle or a name twice."""
+    _free_initializers(skeleton.model)
+    unify_constants(skeleton.model)
+    for graph in walk.graphs(skeleton.model.graph):
+        sort_nodes(graph)
+    make_names_unique(skeleton.model.graph)
 
 
 def _check_opset(model: ModelProto) -> None:

@@ -8,8 +8,6 @@ import onnx
 from onnx import AttributeProto, GraphProto, NodeProto
 from onnx.defs import OpSchema
 
-from worker.graph.dtype import FLOAT
-
 _VARIADIC = OpSchema.FormalParameterOption.Variadic
 
 
@@ -46,7 +44,7 @@ class Node:
     def op(self) -> str:
         """The operator's type; those outside ai.onnx carry their domain: `com.microsoft::FusedMatMul`."""
         domain = self.proto.domain
-        return self.proto.op_type if domain in ("", "ai.onnx") else f"{domain}::{self.proto.op_type}"
+        return str(self.proto.op_type) if domain in ("", "ai.onnx") else f"{domain}::{self.proto.op_type}"
 
     @property
     def label(self) -> str:
@@ -133,7 +131,3 @@ def _variable(index: int, formals: Any) -> str | None:
     if formal.option == _VARIADIC and not formal.is_homogeneous and "(" not in formal.type_str:
         return f"{formal.type_str}#{index}"
     return str(formal.type_str)
-
-
-def is_float(type_string: str | None) -> bool:
-    return type_string == FLOAT

@@ -19,7 +19,7 @@ class Payload:
     length: int
 
     def chunks(self, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """The bytes in order, `size` at a time (the last may be shorter). Raises ExternalDataRange if the file is short."""
+        """The bytes in order, `size` at a time. Raises ExternalDataRange if the file is too short."""
         with self.path.open("rb") as file:
             done = 0
             while done < self.length:

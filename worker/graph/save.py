@@ -42,12 +42,12 @@ class Source:
             else self.payload.length // 4 * self.conversion.half.numpy.itemsize
         )
 
-    def chunks(self) -> Iterator[bytes | memoryview]:
+    def chunks(self) -> Iterator[bytes]:
         if self.conversion is None:
             yield from self.payload.chunks()
             return
         for values in payload_floats(self.payload):
-            yield memoryview(np.ascontiguousarray(self.conversion.apply(values)).view(np.uint8))
+            yield np.ascontiguousarray(self.conversion.apply(values)).tobytes()
 
 
 Piece = bytes | Source
@@ -120,7 +120,7 @@ def _is_external(tensor: TensorProto) -> bool:
 
 
 def _key(tensor: TensorProto) -> str:
-    return next(entry.value for entry in tensor.external_data if entry.key == "location")
+    return next(str(entry.value) for entry in tensor.external_data if entry.key == "location")
 
 
 def _spliced(output: Output) -> list[Piece]:

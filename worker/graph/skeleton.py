@@ -25,6 +25,7 @@ LARGE_BYTES = 1024
 PAYLOAD_KEY = f"payload:{secrets.token_hex(8)}:"
 """Random, so that no location in an upload can pass for one of ours."""
 
+_DATA_LOCATION = 14
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
 _TENSOR = "TensorProto"
 _CHILDREN: dict[str, dict[int, str]] = {
@@ -78,7 +79,7 @@ def external_entries(location: str) -> bytes:
     """The wire bytes that make a TensorProto external: one external_data entry, and data_location = EXTERNAL."""
     tensor = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
     tensor.external_data.add(key="location", value=location)
-    return tensor.SerializeToString()
+    return bytes(tensor.SerializeToString())
 
 
 def length_prefixed(number: int, length: int) -> bytes:
@@ -109,14 +110,18 @@ class _Stripper:
         return pieces
 
     def _strip_tensor(self, start: int, end: int) -> list[bytes]:
-        pieces: list[bytes] = []
+        """Bytes that are replaced take the tensor's own `data_location` along: it may say DEFAULT."""
+        kept: list[bytes] = []
+        location = external = b""
         for number, wire, begin, value, stop in fields(self.data, start, end):
             if number in _BYTES_FIELDS and wire == _LEN and stop - value > LARGE_BYTES:
                 key = self.skeleton.add_payload(Payload(self.path, value, stop - value))
-                pieces.append(external_entries(key))
+                external = external_entries(key)
+            elif number != _DATA_LOCATION:
+                kept.append(self.data[begin:stop])
             else:
-                pieces.append(self.data[begin:stop])
-        return pieces
+                location = self.data[begin:stop]
+        return [*kept, external or location]
 
 
 def fields(data: mmap.mmap | bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:

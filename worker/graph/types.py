@@ -66,11 +66,12 @@ def _guess(node: Node, types: Types) -> str | None:
     return None
 
 
-Rule = Callable[[Node, Types], list[str | None] | None]
+Outputs = list[str | None]
+Rule = Callable[[Node, Types], Outputs | None]
 
 
 def _from_attribute(name: str, default: int | None) -> Rule:
-    def rule(node: Node, types: Types) -> list[str | None] | None:
+    def rule(node: Node, _types: Types) -> Outputs | None:
         elem = node.attribute(name, default)
         return [type_string(elem)] if elem else None
 
@@ -81,31 +82,31 @@ def _like_input(position: int) -> Rule:
     return lambda node, types: [types.get(node.input(position))]
 
 
-def _dtype_or_input(node: Node, types: Types) -> list[str | None]:
+def _dtype_or_input(node: Node, types: Types) -> Outputs:
     elem = node.attribute("dtype")
     return [type_string(elem) if elem else types.get(node.input(0))]
 
 
-def _constant(node: Node, types: Types) -> list[str | None] | None:
+def _constant(node: Node, _types: Types) -> Outputs | None:
     tensor = constant_tensor(node)
     return [type_string(tensor.data_type)] if tensor is not None else None
 
 
-def _constant_of_shape(node: Node, types: Types) -> list[str | None]:
+def _constant_of_shape(node: Node, _types: Types) -> Outputs:
     value: TensorProto | None = node.attribute("value")
     return [type_string(value.data_type) if value is not None else FLOAT]
 
 
-def _sequence_of_inputs(node: Node, types: Types) -> list[str | None]:
+def _sequence_of_inputs(node: Node, types: Types) -> Outputs:
     inner = types.get(node.input(0))
     return [f"seq({inner})" if inner else None]
 
 
-def _sequence_empty(node: Node, types: Types) -> list[str | None]:
+def _sequence_empty(node: Node, _types: Types) -> Outputs:
     return [f"seq({type_string(node.attribute('dtype', TensorProto.FLOAT))})"]
 
 
-def _element(node: Node, types: Types) -> list[str | None]:
+def _element(node: Node, types: Types) -> Outputs:
     outer = types.get(node.input(0), "")
     for wrapper in ("seq(", "optional("):
         if outer.startswith(wrapper):
@@ -113,21 +114,21 @@ def _element(node: Node, types: Types) -> list[str | None]:
     return [outer or None]
 
 
-def _if(node: Node, types: Types) -> list[str | None]:
+def _if(node: Node, types: Types) -> Outputs:
     branches = [[types.get(value.name) for value in body.output] for body in subgraphs(node.proto)]
     return [next((text for text in column if text), None) for column in zip(*branches, strict=False)]
 
 
-def _loop(node: Node, types: Types) -> list[str | None]:
+def _loop(node: Node, types: Types) -> Outputs:
     """Loop's body gives the condition first; what it carries and what it scans follow in order."""
     return [types.get(value.name) for body in subgraphs(node.proto) for value in body.output][1:]
 
 
-def _scan(node: Node, types: Types) -> list[str | None]:
+def _scan(node: Node, types: Types) -> Outputs:
     return [types.get(value.name) for body in subgraphs(node.proto) for value in body.output]
 
 
-def _quantize(node: Node, types: Types) -> list[str | None] | None:
+def _quantize(node: Node, types: Types) -> Outputs | None:
     elem = node.attribute("output_dtype")
     if elem:
         return [type_string(elem)]

@@ -9,8 +9,8 @@ from worker.precision.convert import convert
 from worker.types import ConvertRequest
 
 
-def handle(request: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
-    """The conversion report as JSON. `emit` gets nothing yet: a conversion is one step."""
+def handle(request: Mapping[str, Any], _emit: Emit) -> dict[str, Any]:
+    """The conversion report as JSON. Nothing is emitted: a conversion is one step."""
     options = dict(request)
     source, target = Path(options.pop("source")), Path(options.pop("target"))
     for name in ("keep_fp32", "keep_trunk"):

@@ -103,15 +103,10 @@ class _Up:
 
     def _take_product(self, node: Node) -> bool:
         operands = self.graph.float_inputs(node)[:2]
-        if len(operands) < 2 or any(_is_learned(self.graph, name) for name in operands):
+        if len(operands) < 2 or any(name in self.graph.static for name in operands):  # a projection
             return False
         self.nodes.add(node)
         return True
-
-
-def _is_learned(graph: Graph, name: str) -> bool:
-    """A weight (moved or not): a product with one is a projection, not QK^T."""
-    return name in graph.static
 
 
 def _down(graph: Graph, softmax: Node) -> set[Node]:
@@ -126,14 +121,14 @@ def _down(graph: Graph, softmax: Node) -> set[Node]:
                 continue
             before[node] = via
             if node.op in _PRODUCTS:
-                if all(not _is_learned(graph, value) for value in graph.float_inputs(node)[:2]):
+                if not any(value in graph.static for value in graph.float_inputs(node)[:2]):
                     ends.append(node)
             elif node.op in _ON_THE_WAY_DOWN:
                 pending.extend((value, node, depth + 1) for value in graph.float_outputs(node))
     found: set[Node] = set()
     for end in ends:
-        node: Node | None = end
-        while node is not None and node not in found:
-            found.add(node)
-            node = before[node]
+        step: Node | None = end
+        while step is not None and step not in found:
+            found.add(step)
+            step = before[step]
     return found

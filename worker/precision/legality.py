@@ -13,10 +13,19 @@ _HELD: dict[str, frozenset[str]] = {
 }
 """Variables that stay FP32 while the rest of the node is in half."""
 
+_PARSER_REFUSES: dict[tuple[str, str], str] = {
+    ("GRU", "bf16"): "TensorRT's parser mixes FP32 constants into a BF16 GRU",
+    ("HardSwish", "bf16"): "TensorRT's parser takes HardSwish in FP32 and FP16 only",
+    ("LpPool", "bf16"): "TensorRT's parser takes LpPool in FP32 and FP16 only",
+}
+"""Where TensorRT's parser is tighter than the schema: found by parsing every operator test in each dtype."""
+
+_LSTM_PEEPHOLES = 7
 _FP32_ONLY: dict[str, str] = {
     "QuantizeLinear": "quantisation scales stay FP32",
     "DequantizeLinear": "quantisation scales stay FP32",
     "DynamicQuantizeLinear": "quantisation scales stay FP32",
+    "BitCast": "it reads the bits of its input",
     "EyeLike": "its dtype is an attribute",
     "RandomNormal": "its dtype is an attribute",
     "RandomNormalLike": "its dtype is an attribute",
@@ -44,11 +53,26 @@ def legality(graph: Graph, node: Node, half: HalfType) -> Legality:
         return _refused(f"{node.op} carries subgraphs, whose boundaries stay FP32")
     if node.schema is None:
         return _refused(f"{node.op} is an operator that atoll does not know")
+    if node.schema.domain:
+        return _refused(f"{node.op} lies outside ai.onnx")
+    if node.is_a("BatchNormalization") and node.attribute("training_mode", 0):
+        return _refused("BatchNormalization in training mode makes statistics")
+    if node.is_a("LSTM") and node.input(_LSTM_PEEPHOLES):
+        return _refused("TensorRT's parser takes an LSTM with peepholes in FP32 only")
+    if (node.op, half.name) in _PARSER_REFUSES:
+        return _refused(_PARSER_REFUSES[node.op, half.name])
     if node.op in _FP32_ONLY:
         return _refused(_FP32_ONLY[node.op])
     if any(_is_container(graph.types.get(slot.name)) for slot in (*node.inputs, *node.outputs)):
         return _refused("it handles a sequence or an optional of FP32")
     return _by_schema(graph, node, half)
+
+
+def has_no_half_form(graph: Graph, node: Node, half: HalfType) -> bool:
+    """Whether it is the opset alone that keeps the node in FP32."""
+    if node.control_flow or node.schema is None or node.schema.domain or node.op in _FP32_ONLY:
+        return False
+    return bool(_variables(graph, node)) and not _by_schema(graph, node, half).variables
 
 
 def float_variables(graph: Graph, node: Node) -> dict[str, bool]:
@@ -64,10 +88,7 @@ def float_variables(graph: Graph, node: Node) -> dict[str, bool]:
 
 
 def _by_schema(graph: Graph, node: Node, half: HalfType) -> Legality:
-    held = _HELD.get(node.op, frozenset())
-    variables = {
-        name: read for name, read in float_variables(graph, node).items() if "(" not in name and name not in held
-    }
+    variables = _variables(graph, node)
     if not variables:
         return _refused(f"{node.op} takes FP32 only")
     illegal = {name for name in variables if not node.allows(name, half.type_string)}
@@ -75,6 +96,12 @@ def _by_schema(graph: Graph, node: Node, half: HalfType) -> Legality:
     if blocking:
         return _refused(f"{node.op} at opset {node.opset} has no {half.name} form")
     return Legality(frozenset(variables) - illegal)
+
+
+def _variables(graph: Graph, node: Node) -> dict[str, bool]:
+    """The FP32 variables that a schema could let be half, and TensorRT would."""
+    held = _HELD.get(node.op, frozenset())
+    return {name: read for name, read in float_variables(graph, node).items() if "(" not in name and name not in held}
 
 
 def _is_container(type_text: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""The central value: which dtype each tensor has, and why. Computed before anything is mutated, applied mechanically."""
+"""The central value: which dtype each tensor has, and why. Frozen before anything is mutated, applied mechanically."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,9 @@ class Core:
 @dataclass(frozen=True, slots=True)
 class PrecisionPlan:
     """`decisions` by node index. `half_tensors`: FP32 values of the upload that nodes will produce in half.
-    `saturate`: constants to clamp, with the limit, in half and where one of `mask_nodes` reads them. `guard`: values to clamp where they are cast to half."""
+    `saturate`: constants to clamp, with the limit, in half and where one of `mask_nodes` reads them.
+    `guard`: values to clamp where they are cast to half.
+    """
 
     half: HalfType
     decisions: Mapping[int, Decision]

@@ -3,16 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from worker.graph.dims import name_placeholders
 from worker.graph.dtype import FLOAT
 from worker.graph.graph import Graph
 from worker.graph.names import NameSource, all_names
 from worker.graph.node import Node, Slot
 from worker.graph.save import Output
-from worker.graph.walk import graphs
+from worker.graph.walk import graphs, opsets
 from worker.precision.convert_weights import Form, Weights
 from worker.precision.plan import PrecisionPlan
+
+_OPSET_FOR_CASTS, _IR_FOR_CASTS = 13, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,11 @@ class _Rewriter:
             for slot in self._float_slots(node):
                 node.proto.input[slot.index] = self._source(node, slot)
         removed = self._drop_noop_casts()
+        name_placeholders(self.graph.model)
         self.weights.finish()  # before nodes are placed: that copies them, Constants included
-        for scope in list(graphs(self.graph.index.main)):
+        for scope in reversed(list(graphs(self.graph.index.main))):  # inner first: placing copies nodes
             self._place(scope)
+        _import_default_domain(self.graph.model)
         return Rewritten(self.weights.output, self.added, removed + self.graph.stripped_casts)
 
     def _retype(self, node: Node) -> None:
@@ -189,6 +194,13 @@ class _Rewriter:
         """Only what an unknown operator makes needs its declaration; the rest is inferred anew."""
         node = self.graph.producer(name)
         return node is not None and node.schema is None
+
+
+def _import_default_domain(model: ModelProto) -> None:
+    """A model of custom operators alone imports no ONNX opset; casts need one."""
+    if "" not in opsets(model):
+        model.opset_import.add(domain="", version=_OPSET_FOR_CASTS)
+        model.ir_version = max(model.ir_version, _IR_FOR_CASTS)
 
 
 def _set(proto: NodeProto, name: str, value: int | TensorProto) -> None:

@@ -2,7 +2,8 @@
 
 Two passes, forward and backward, each one look at every node. A node stays FP32 if all that it reads is FP32 and
 all that reads it wants FP32; then casts around it would only round. For arithmetic that must hold on account of
-islands on both sides; a node that only moves values also follows FP32 inputs and outputs of the model.
+islands on both sides; a node that only moves values also follows FP32 inputs and outputs of the model. Arithmetic on
+one activation whose every reader wants FP32 stays FP32 too: its one cast is then before it instead of after it.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,16 @@ from enum import IntEnum
 
 from worker.graph.dtype import FLOAT
 from worker.graph.graph import Graph
-from worker.graph.node import Node
+from worker.graph.node import Node, Slot
 from worker.precision.ops import ADAPTIVE, DENSE, EXACT
 from worker.precision.plan import Cause, Decision
 
+Decisions = dict[int, Decision]
+Legal = Mapping[int, frozenset[str]]
+
 _SOURCES = frozenset({"Cast", "CastLike", "ConstantOfShape", "OneHot"})
+_BETWEEN = Decision(frozenset(), Cause.BETWEEN, "all that it reads and feeds is FP32")
+_LAST_STEP = Decision(frozenset(), Cause.BETWEEN, "all that it feeds is FP32, so the cast comes before it")
 
 
 class Pull(IntEnum):
@@ -25,16 +31,18 @@ class Pull(IntEnum):
     HARD = 2  # an island
 
 
-def settle(graph: Graph, claimed: Mapping[int, Decision], legal: Mapping[int, frozenset[str]]) -> dict[int, Decision]:
+def settle(graph: Graph, claimed: Mapping[int, Decision], legal: Legal) -> Decisions:
     """A decision for every node; `claimed` ones stay. `legal`: variables that may be half, for nodes not claimed."""
-    forward = _forward(graph, claimed)
-    backward = _backward(graph, claimed, forward)
+    forward, backward = _forward(graph, claimed), _backward(graph, claimed)
     decisions = dict(claimed)
     for node in graph.nodes:
         if node.index in decisions:
             continue
-        if _stays(graph, node, forward[node.index], backward[node.index]):
-            decisions[node.index] = Decision(frozenset(), Cause.BETWEEN, "all that it reads and feeds is FP32")
+        wanted = backward[node.index] >= Pull.SOFT
+        if wanted and (forward[node.index] >= Pull.SOFT or _is_static(graph, node)):
+            decisions[node.index] = _BETWEEN
+        elif wanted and _is_single_step(graph, node):
+            decisions[node.index] = _LAST_STEP
         else:
             decisions[node.index] = Decision(legal[node.index], Cause.TRUNK, "trunk")
     _follow(graph, decisions, legal)
@@ -58,34 +66,37 @@ def _source(graph: Graph, name: str, pulls: dict[int, Pull]) -> Pull:
     return Pull.SOFT if node is None else pulls.get(node.index, Pull.HALF)
 
 
-def _backward(graph: Graph, claimed: Mapping[int, Decision], forward: dict[int, Pull]) -> dict[int, Pull]:
+def _backward(graph: Graph, claimed: Mapping[int, Decision]) -> dict[int, Pull]:
+    """What readers ask of each node's results. Of a static one FP32 serves both sides, so the strongest wish counts."""
     pulls: dict[int, Pull] = {}
     for node in reversed(graph.nodes):
-        found = [
-            _wish(graph, use.node, use.node.inputs[use.position].variable, claimed, pulls)
+        wishes = [
+            _wish(graph, use.node, use.node.inputs[use.position], claimed, pulls)
             for name in graph.float_outputs(node)
             for use in graph.uses(name)
         ]
-        found = [pull for pull in found if pull is not None]
+        found: list[Pull] = [wish for wish in wishes if wish is not None]
         if any(graph.is_output(name) for name in graph.float_outputs(node)):
             found.append(Pull.SOFT)
         if _is_static(graph, node):
-            pulls[node.index] = max(found, default=Pull.HALF)  # a constant in FP32 serves both sides
+            pulls[node.index] = max(found, default=Pull.HALF)
+        elif _is_single_step(graph, node):
+            pulls[node.index] = min(found, default=Pull.HALF)
         else:
             pulls[node.index] = _passed(node, min(found, default=Pull.HARD))
     return pulls
 
 
 def _wish(
-    graph: Graph, reader: Node, variable: str | None, claimed: Mapping[int, Decision], pulls: dict[int, Pull]
+    graph: Graph, reader: Node, slot: Slot, claimed: Mapping[int, Decision], pulls: dict[int, Pull]
 ) -> Pull | None:
     """None: the reader takes either dtype."""
-    if reader.op in ADAPTIVE or (reader.is_a("Cast") and not graph.float_outputs(reader)):
+    if _takes_either(graph, reader):
         return None
     decision = claimed.get(reader.index)
     if decision is None:
         return pulls.get(reader.index, Pull.SOFT)
-    return Pull.HALF if variable in decision.half else Pull.HARD
+    return Pull.HALF if slot.variable in decision.half else Pull.HARD
 
 
 def _passed(node: Node, pull: Pull) -> Pull:
@@ -101,16 +112,22 @@ def _is_static(graph: Graph, node: Node) -> bool:
     return all(slot.name in graph.static for slot in node.outputs if slot.name)
 
 
-def _stays(graph: Graph, node: Node, forward: Pull, backward: Pull) -> bool:
-    if _is_static(graph, node):
-        return backward >= Pull.SOFT
-    return forward >= Pull.SOFT and backward >= Pull.SOFT
+def _is_single_step(graph: Graph, node: Node) -> bool:
+    """Arithmetic on one activation, and constants."""
+    if node.op in DENSE or node.op in EXACT or node.op in _SOURCES or len(node.outputs) != 1:
+        return False
+    inputs = {name for name in graph.float_inputs(node) if name not in graph.static}
+    return len(inputs) == 1 and inputs <= graph.dense
 
 
-def _follow(graph: Graph, decisions: dict[int, Decision], legal: Mapping[int, frozenset[str]]) -> None:
+def _takes_either(graph: Graph, node: Node) -> bool:
+    return node.op in ADAPTIVE or (node.is_a("Cast") and graph.types.get(node.output) != FLOAT)
+
+
+def _follow(graph: Graph, decisions: Decisions, legal: Legal) -> None:
     """Readers that take either dtype read what is there."""
     for node in graph.nodes:
-        if node.op not in ADAPTIVE and not (node.is_a("Cast") and graph.types.get(node.output) != FLOAT):
+        if not _takes_either(graph, node) or not graph.is_float(node.input(0)):
             continue
         maker = graph.producer(node.input(0))
         slot = next((slot for slot in maker.outputs if slot.name == node.input(0)), None) if maker else None

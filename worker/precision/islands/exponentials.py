@@ -8,7 +8,11 @@ from worker.graph.node import Node
 from worker.precision.islands.base import MINIMAL, Declined, Island, Surroundings, ordered
 from worker.precision.ops import MOVEMENT
 
-_ONE_OPERATOR = frozenset({"Softplus", "Mish", "ReduceLogSumExp", "ReduceLogSum", "Celu", "Selu", "Elu"})
+_ONE_OPERATOR = frozenset(
+    {
+        "Softplus", "Mish", "ReduceLogSumExp", "ReduceLogSum", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+    }
+)  # fmt: skip
 _FOLLOWS = frozenset({"Add", "Sub", "Mul", "Div", "ReduceSum", "Sum", "Log", "Reciprocal", "Neg"}) | MOVEMENT
 _BOUNDED_BY_SIGN = frozenset({"Celu", "Selu", "Elu"})
 
@@ -37,7 +41,7 @@ class Exponential:
 
 def _grow(graph: Graph, exponential: Node) -> set[Node]:
     """Follows the exponential through nodes that read nothing else but it and constants."""
-    found = {exponential}
+    found = {exponential} | _shift(graph, exponential)
     values = {exponential.output} | graph.static
     pending = [exponential.output]
     while pending:
@@ -51,3 +55,13 @@ def _grow(graph: Graph, exponential: Node) -> set[Node]:
                 if not node.is_a("Log", "Reciprocal", "Div"):
                     pending.extend(outputs)
     return found
+
+
+def _shift(graph: Graph, exponential: Node) -> set[Node]:
+    """`x - max(x)` before the exponential, as a softmax written out has it."""
+    minus = graph.producer(exponential.input(0))
+    if minus is None or not minus.is_a("Sub"):
+        return set()
+    largest = graph.producer(minus.input(1))
+    is_largest = largest is not None and largest.is_a("ReduceMax") and largest.input(0) == minus.input(0)
+    return {minus, largest} if is_largest and largest is not None else {minus}

@@ -21,7 +21,7 @@ _FIRST_BATCH_NORM_WITH_OWN_STATISTICS = 15
 
 @dataclass(frozen=True, slots=True)
 class FusedNorm:
-    """Normalization operators. From opset 15 BatchNormalization keeps FP32 statistics beside a half input: no island."""
+    """Normalization operators. BatchNormalization keeps FP32 statistics beside a half input from opset 15 on."""
 
     name: str = "normalization"
     modes: frozenset[str] = MINIMAL

@@ -14,11 +14,14 @@ from worker.precision.ops import ARITHMETIC, MOVEMENT
 _WIDE_INTEGERS = frozenset(
     type_string(dtype)
     for dtype in (
-        TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64,
+        TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32,
+        TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64,
     )
 )  # fmt: skip
-_FLOWS = (ARITHMETIC | MOVEMENT | {"Neg", "Abs", "Max", "Min", "Clip", "Where", "Sign", "Trunc", "Cast", "CumSum", "Sum"}) - {
-    "Exp", "Log",
+_INTEGERS = _WIDE_INTEGERS | {type_string(TensorProto.INT8), type_string(TensorProto.UINT8)}
+_ROUNDING = frozenset({"Round", "Floor", "Ceil", "Trunc"})
+_FLOWS = (ARITHMETIC - {"Exp", "Log"}) | MOVEMENT | {
+    "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sign", "Trunc", "Cast", "CumSum", "Sum",
 }  # fmt: skip
 
 
@@ -40,6 +43,12 @@ class ExactInteger:
             found = _flow(graph, node, exact) - around.core
             taken |= found
             yield Island(self.name, f"{reason}: {node.output!r}, and arithmetic on it", self.hazard, ordered(found))
+        for node in graph.nodes:
+            if node.is_a("Cast") and graph.types.get(node.output) in _INTEGERS and node not in around.core:
+                found = _origin(graph, node) - taken - around.core
+                taken |= found
+                if found:
+                    yield Island(self.name, f"what becomes the integer {node.output!r}", self.hazard, ordered(found))
 
 
 def _seed_reason(graph: Graph, node: Node) -> str | None:
@@ -52,6 +61,21 @@ def _seed_reason(graph: Graph, node: Node) -> str | None:
     if node.is_a("CumSum") and node.input(0) not in graph.dense:
         return "a running sum"
     return None
+
+
+def _origin(graph: Graph, cast: Node) -> set[Node]:
+    """Arithmetic that ends in a Cast to an integer; of an activation only its rounding."""
+    found: set[Node] = set()
+    pending = [cast.input(0)]
+    while pending:
+        name = pending.pop()
+        node = graph.producer(name)
+        if node is None or node in found or name in graph.static or not graph.is_float(name):
+            continue
+        if node.op in _ROUNDING or (name not in graph.dense and node.op in _FLOWS):
+            found.add(node)
+            pending.extend(graph.float_inputs(node))
+    return found
 
 
 def _flow(graph: Graph, seed: Node, exact: set[str]) -> set[Node]:

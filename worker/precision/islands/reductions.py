@@ -42,7 +42,7 @@ class LongReduction:
 def _count(graph: Graph, node: Node) -> int | None:
     """How many elements go into one sum; None if that is not known."""
     if node.is_a("AveragePool", "LpPool"):
-        return prod(node.attribute("kernel_shape", [1]))
+        return int(prod(node.attribute("kernel_shape", [1])))
     shape = graph.shape(node.input(0))
     if shape is None:
         return None

@@ -11,14 +11,14 @@ from worker.precision.islands.base import MINIMAL, Declined, Island, Surrounding
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Nodes whose name matches a glob, or whose operator type is one of the words. A word that matches nothing is told."""
+    """Nodes whose name matches a glob, or whose operator type is the word. A word that matches nothing is told."""
 
     globs: tuple[str, ...] = ()
     name: str = "requested"
     modes: frozenset[str] = MINIMAL
     hazard: str = "asked for by keep_fp32"
 
-    def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
+    def find(self, graph: Graph, _around: Surroundings) -> Iterator[Island | Declined]:
         for glob in self.globs:
             nodes = tuple(node for node in graph.nodes if matches(node, glob))
             if nodes:

@@ -17,7 +17,7 @@ class Sampling:
     modes: frozenset[str] = MINIMAL
     hazard: str = "FP16 coordinates are a pixel off from 2048 on, and fractions long before"
 
-    def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
+    def find(self, graph: Graph, _around: Surroundings) -> Iterator[Island | Declined]:
         for node in graph.nodes:
             if node.op in _SAMPLERS and graph.float_inputs(node):
                 yield Island(self.name, f"{node.op} reads coordinates", self.hazard, (node,))

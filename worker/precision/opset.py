@@ -1,0 +1,48 @@
+"""Which opset the plan would need for nodes that have no half form at the opset of the file."""
+
+from functools import lru_cache
+
+import onnx
+from onnx.defs import OpSchema
+
+from worker.graph.dtype import HalfType
+from worker.graph.graph import Graph
+from worker.graph.node import Node
+from worker.precision.legality import has_no_half_form
+
+_BATCH_NORM_WITH_OWN_STATISTICS = 15
+
+
+def wanted_opset(graph: Graph, half: HalfType) -> int | None:
+    """The lowest opset at which every node that could be in half may be; None when the file's own will do."""
+    versions = [version for node in graph.nodes if (version := _first_legal(graph, node, half)) is not None]
+    return max(versions, default=None)
+
+
+def _first_legal(graph: Graph, node: Node, half: HalfType) -> int | None:
+    if node.is_a("BatchNormalization") and node.opset < _BATCH_NORM_WITH_OWN_STATISTICS:
+        return None if node.attribute("training_mode", 0) else _BATCH_NORM_WITH_OWN_STATISTICS
+    if not has_no_half_form(graph, node, half):
+        return None
+    for schema in _history().get(node.op, ()):
+        if schema.since_version > node.opset and _takes(schema, half):
+            return schema.since_version
+    return None
+
+
+def _takes(schema: OpSchema, half: HalfType) -> bool:
+    variable = schema.outputs[0].type_str
+    return any(
+        constraint.type_param_str == variable and half.type_string in constraint.allowed_type_strs
+        for constraint in schema.type_constraints
+    )
+
+
+@lru_cache(maxsize=1)
+def _history() -> dict[str, list[OpSchema]]:
+    """Every version of every ONNX operator, oldest first."""
+    history: dict[str, list[OpSchema]] = {}
+    for schema in sorted(onnx.defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version):
+        if schema.domain == "" and not schema.deprecated:
+            history.setdefault(schema.name, []).append(schema)
+    return history

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from service.models.repository import ModelRepository
-
 from service import log
 from service.builds.repository import REDIS_AWAY, BuildRepository, may_follow, record_from_facts, requeued, runs
 from service.builds.types import Accepted, Attempt, BuildRecord, Cause, Finished, Status, now
-from service.errors import AtollError, ChildCrashed, ChildStopped, Unavailable
+from service.errors import AtollError, ChildCrashed, ChildStopped, ModelNotFound, Unavailable
+from service.models.repository import ModelRepository
 from service.settings import Settings
 from service.store.types import ObjectStore
 from worker.ending import cancelled, failed
@@ -120,6 +119,8 @@ class Runner:
     def _run(self, accepted: Accepted, attempt: Attempt, journal: Journal, should_stop: Callable[[], bool]) -> Finished:
         root = self.settings.scratch or self.settings.store / "tmp"
         model = ModelRepository(self.store).get(accepted.spec.model)
+        if model is None:
+            raise ModelNotFound(f"Model {accepted.spec.model} was deleted after the submission; upload it again.")
         with scratch_folder(root, accepted.id, attempt.n, self.builds.leases.held) as folder:
             context = Context(
                 store=self.store,

@@ -7,6 +7,7 @@ import pytest
 import redis
 from ulid import ULID
 
+from service import redis as redis_client
 from service.builds.dispatch import Dispatcher
 from service.builds.projection import BuildFilter, queue_of
 from service.builds.reconcile import ABANDONED, Reconciler
@@ -185,10 +186,12 @@ def test_after_a_flush_everything_is_there_again(
 ) -> None:
     queued, running, done = accept(), accept(arch="sm_86"), accept(submitter="someone")
     claim(builds, running.id)
+    builds.leases.take(running.id, "w1")
     builds.facts.succeed(done.id, Finished(status=Status.SUCCEEDED, attempt=1, finished_at=now()))
     reconciler.run_once()
     before = builds.projection.list(BuildFilter(), 10).items
     client.flushall()
+    builds.leases.renew(running.id, "w1")
     reconciler.run_once()
     assert builds.projection.list(BuildFilter(), 10).items == before
     assert {record.id for record in before} == {queued.id, running.id, done.id}
@@ -196,12 +199,11 @@ def test_after_a_flush_everything_is_there_again(
     assert waiting(dispatcher, queued) == {queued.id}
 
 
-def test_the_thread_goes_on_after_redis_was_away(
-    settings: Settings, client: redis.Redis, builds: BuildRepository, dispatcher: Dispatcher, accept: Accept
-) -> None:
-    away = redis.Redis(port=1, decode_responses=True)
-    broken = BuildRepository.over(settings, LocalStore(settings.store), away)
-    reconciler = Reconciler(settings, away, broken, Recovery(away, broken, 1), dispatcher)
+def test_the_thread_outlives_a_redis_that_is_away(settings: Settings, dispatcher: Dispatcher) -> None:
+    nowhere = settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"})
+    away = redis_client.connect(nowhere)
+    broken = BuildRepository.over(nowhere, LocalStore(settings.store), away)
+    reconciler = Reconciler(nowhere, away, broken, Recovery(away, broken, 1), dispatcher)
     reconciler.start()
     assert reconciler._thread is not None
     assert reconciler._thread.is_alive()

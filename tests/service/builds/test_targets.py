@@ -56,7 +56,6 @@ def test_what_is_left_open_is_filled_in(
         ([], {}, NoWorker, "atoll worker"),
         ([], {"queue_without_worker": True}, NoWorker, "ever seen"),
         ([RTX], {"arch": "sm_90"}, NoWorker, "tensorrt-rtx 1.7.1 for portable, sm_86, sm_89"),
-        ([RTX], {"arch": "portable+sm_86"}, NoWorker, "portable"),
         ([GPU_86], {"arch": "sm_86+sm_89"}, NoWorker, "sm_86"),
         ([RTX], {"toolchain": "tensorrt"}, NoWorker, "tensorrt for any arch"),
         ([RTX], {"arch": "sm_86", "toolchain_version": "9"}, NoWorker, "1.7.1"),

@@ -6,6 +6,8 @@ from typing import Any
 from service.cli.progress import human_size, proof_lines
 from service.engines.types import EngineManifest
 
+_SHOWN_REASONS = 2
+
 
 def evidence(upload_size: int, manifest: EngineManifest, report: dict[str, Any]) -> Iterator[str]:
     """Lines about one engine; `report` is the precision report of its build."""
@@ -20,6 +22,9 @@ def evidence(upload_size: int, manifest: EngineManifest, report: dict[str, Any])
 
 def _islands(report: dict[str, Any]) -> Iterator[str]:
     for family, count in report.get("islands_by_family", {}).items():
-        reasons = sorted({island["reason"] for island in report["islands"] if island["family"] == family})
-        yield f"islands        {count} x {family}: {reasons[0]}"
-        yield from (f"               {'':{len(str(count))}}   also: {reason}" for reason in reasons[1:])
+        islands = [island for island in report["islands"] if island["family"] == family]
+        yield f"islands        {count} x {family}: {islands[0]['hazard']}"
+        for island in islands[:_SHOWN_REASONS]:
+            yield f"                 {island['reason']}"
+        if count > _SHOWN_REASONS:
+            yield f"                 … and {count - _SHOWN_REASONS} more, each in the report"

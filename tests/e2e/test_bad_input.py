@@ -12,7 +12,8 @@ from tests.e2e.conftest import Running
 pytestmark = pytest.mark.slow
 
 TEXT = b"dummy\n"
-STATIC = {"x": {"min": [1, 64, 16], "opt": [1, 64, 16], "max": [1, 64, 16]}}
+CHANNELS = {"x": 64, "local_add_cond": 65}
+PROFILE = {name: {key: [1, count, 16] for key in ("min", "opt", "max")} for name, count in CHANNELS.items()}
 
 
 def blobs(server: Running) -> set[Path]:
@@ -58,8 +59,8 @@ def test_what_is_no_model_is_refused_and_not_kept(server: Running, dit: Path, da
         ({"trunk": "fp8"}, "invalid-request", "trunk"),
         ({"arch": "hopper"}, "invalid-request", "arch"),
         ({"mode": "rope"}, "missing-profile", "local_add_cond"),
-        ({"profiles": [{"y": STATIC["x"]}]}, "invalid-options", "y"),
-        ({"profiles": [STATIC], "arch": "sm_90"}, "no-worker", "sm_90"),
+        ({"profiles": [{**PROFILE, "y": PROFILE["x"]}]}, "invalid-options", "y"),
+        ({"profiles": [PROFILE], "arch": "sm_90"}, "no-worker", "sm_90"),
         ({"preset": "no-such"}, "invalid-options", "no-such"),
     ],
 )

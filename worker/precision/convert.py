@@ -3,6 +3,7 @@
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from service.errors import CommandError
 from worker.graph.graph import Graph, analyze

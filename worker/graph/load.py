@@ -32,7 +32,7 @@ def load(path: Path) -> Skeleton:
 
 
 def prepare(skeleton: Skeleton) -> None:
-    """Puts the model into the form that the index relies on, in place. Raises InvalidGraph on a cycle or a twin name."""
+    """Puts the model into the form that the index relies on, in place. Raises InvalidGraph on a cycle or twin names."""
     _free_initializers(skeleton.model)
     unify_constants(skeleton.model)
     for graph in walk.graphs(skeleton.model.graph):

@@ -61,7 +61,8 @@ def submit(
     with AtollClient(server) as client:
         _upload_if_new(client, local, quiet=as_json)
         submission = client.submit(local.id, given)
-        show(submission.build, cached=submission.cached, as_json=as_json and not watch)
+        if not (as_json and watch):
+            show(submission.build, cached=submission.cached, as_json=as_json)
         if watch:
             follow(client, submission.build.id, as_json=as_json)
 

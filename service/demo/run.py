@@ -42,6 +42,8 @@ def _build(client: AtollClient, model: DemoModel, folder: Path, url: str) -> boo
     record = _watch(client, submission.build.id)
     typer.echo(outcome(record))
     if record.status is not Status.SUCCEEDED or record.engine is None:
+        if model.profiles is None:
+            typer.echo(f"No profile was given: {hint(profiles[0])}")
         return False
     _fetch(client, record.engine.digest, folder / f"{model.path.stem}.engine")
     for line in evidence(local.size, client.manifest(record.engine.digest), client.report(record.id)):

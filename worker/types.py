@@ -10,7 +10,10 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class ConvertRequest:
-    """What to convert, and how. `keep_fp32` and `keep_trunk` are globs over node names, or operator types."""
+    """What to convert, and how. `keep_fp32` and `keep_trunk` are globs over node names, or operator types.
+
+    `max_shapes`: the largest shape of each dynamic input, where a profile says it; sums as long as that are judged.
+    """
 
     source: Path
     target: Path
@@ -19,6 +22,7 @@ class ConvertRequest:
     bounded_attention: bool = True
     keep_fp32: tuple[str, ...] = ()
     keep_trunk: tuple[str, ...] = ()
+    max_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def _summary(outcome: _Outcome) -> Iterator[str]:
     if report is None:
         return
     islands = ", ".join(f"{count} {family}" for family, count in sorted(report.islands_by_family.items())) or "none"
-    cores = sum(core.dtype != "float" for core in report.attentions)
+    cores = sum(core.bounded for core in report.attentions)
     yield f"{outcome.source} -> {outcome.target} ({report.seconds:.2f} s)"
     yield f"  half tensors  {report.counts.half_tensor_share:.1%} of {report.counts.float_tensors} float tensors"
     yield f"  islands       {islands}"

@@ -1,5 +1,6 @@
 """The analysed graph: index, types, shapes, and what kind of value each one is. Patterns look at nothing else."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,10 +81,13 @@ class Graph:
         return [slot.name for slot in node.outputs if self.is_float(slot.name)]
 
 
-def analyze(skeleton: Skeleton) -> Graph:
-    """Strips Casts that do nothing (remembering where they stood), then gathers all facts."""
+def analyze(skeleton: Skeleton, max_shapes: Mapping[str, Shape] | None = None) -> Graph:
+    """Strips Casts that do nothing (remembering where they stood), then gathers all facts.
+
+    `max_shapes`: the largest shapes of dynamic inputs; shapes are then upper bounds.
+    """
     index = build_index(skeleton)
-    inferred = infer(skeleton.model)
+    inferred = infer(skeleton.model, max_shapes)
     types = propagate(index, inferred)
     marks, stripped = strip_noop_casts(index, types)
     if stripped:

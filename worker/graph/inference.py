@@ -1,6 +1,6 @@
 """Shapes, and element types where our own propagation has none, from ONNX's shape inference."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import onnx
@@ -22,12 +22,16 @@ class Inferred:
     failure: str | None = None
 
 
-def infer(model: ModelProto) -> Inferred:
-    """Never raises: a graph that cannot be inferred has fewer facts, and the reason."""
+def infer(model: ModelProto, max_shapes: Mapping[str, Shape] | None = None) -> Inferred:
+    """Never raises: a graph that cannot be inferred has fewer facts, and the reason.
+
+    `max_shapes` stand in for the dynamic dimensions of inputs, so that shapes are the largest that occur.
+    """
     bare = ModelProto()
     bare.CopyFrom(model)
     for graph in graphs(bare.graph):
         del graph.value_info[:]
+    _bind(bare, max_shapes or {})
     failure = None
     try:
         bare = onnx.shape_inference.infer_shapes(bare, data_prop=True)
@@ -41,6 +45,19 @@ def infer(model: ModelProto) -> Inferred:
         if text is not None:
             result.types.setdefault(name, text)
     return result
+
+
+def _bind(model: ModelProto, max_shapes: Mapping[str, Shape]) -> None:
+    """Gives dynamic dimensions of inputs their largest size; declared output shapes give way to what is inferred."""
+    bound = [value for value in model.graph.input if value.name in max_shapes]
+    for value in bound:
+        dims, sizes = value.type.tensor_type.shape.dim, max_shapes[value.name]
+        if len(dims) == len(sizes):
+            for dim, size in zip(dims, sizes, strict=True):
+                if dim.dim_value <= 0 and size is not None:
+                    dim.dim_value = size
+    for value in model.graph.output if bound else ():
+        value.type.tensor_type.ClearField("shape")
 
 
 def type_text(value_type: TypeProto) -> str | None:

@@ -15,6 +15,7 @@ def handle(request: Mapping[str, Any], _emit: Emit) -> dict[str, Any]:
     source, target = Path(options.pop("source")), Path(options.pop("target"))
     for name in ("keep_fp32", "keep_trunk"):
         options[name] = tuple(options.get(name, ()))
+    options["max_shapes"] = {name: tuple(shape) for name, shape in options.get("max_shapes", {}).items()}
     return convert(ConvertRequest(source, target, **options)).model_dump(mode="json")
 
 

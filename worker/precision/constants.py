@@ -1,6 +1,7 @@
 """Constants that the trunk dtype cannot hold: too large, or so small that rounding takes them away."""
 
 from dataclasses import dataclass, field
+from math import prod
 
 from worker.graph.dtype import FLOAT, HalfType
 from worker.graph.graph import Graph
@@ -69,7 +70,7 @@ class ConstantHazards:
         if name not in self._known:
             tensor = self.graph.index.weights[name]
             self._known[name] = statistics(self.graph.index.skeleton, tensor, self.half)
-            if self._known[name].non_finite:
+            if self._known[name].non_finite and prod(tensor.dims) > 1:  # one -inf alone is a mask
                 self.non_finite[name] = self._known[name].non_finite
         return self._known[name]
 

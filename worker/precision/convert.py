@@ -3,7 +3,6 @@
 import shutil
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from service.errors import CommandError
 from worker.graph.graph import Graph, analyze
@@ -30,9 +29,9 @@ def convert(request: ConvertRequest) -> ConversionReport:
     if request.target.resolve() == request.source.resolve():
         raise CommandError(f"{request.target} is the upload itself; write the converted model elsewhere")
     options = _options(request)
-    graph = analyze(load(request.source))
+    graph = analyze(load(request.source), request.max_shapes)
     before = Before.of(graph)
-    graph, findings = _at_a_fitting_opset(graph, request.source, options)
+    graph, findings = _at_a_fitting_opset(graph, request, options)
     plan = make_plan(graph, options)
     if plan.all_fp32:
         _copy(graph, request)
@@ -55,15 +54,15 @@ def _options(request: ConvertRequest) -> Options:
     )
 
 
-def _at_a_fitting_opset(graph: Graph, source: Path, options: Options) -> tuple[Graph, list[Finding]]:
+def _at_a_fitting_opset(graph: Graph, request: ConvertRequest, options: Options) -> tuple[Graph, list[Finding]]:
     """The graph at the opset that the trunk dtype needs, and what is to be told about it."""
     target = wanted_opset(graph, options.half)
     if target is None:
         return graph, []
-    fresh = load(source)  # the analysis has taken the markers out of the first one
+    fresh = load(request.source)  # the analysis has taken the markers out of the first one
     refusal = raise_opset(fresh, target)
     if refusal is None:
-        return analyze(fresh), [Finding(kind="opset raised", where="model", detail=f"to {target}")]
+        return analyze(fresh, request.max_shapes), [Finding(kind="opset raised", where="model", detail=f"to {target}")]
     detail = f"{options.half.name} needs opset {target} for some nodes, which stay FP32: {refusal}"
     return graph, [Finding(kind="opset kept", where="model", detail=detail)]
 

@@ -1,7 +1,7 @@
 """Makes the plan: cores, masks, islands, legality, constants, and what lies between, in that order."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from worker.graph.dtype import FLOAT, HALF_TYPES, HalfType
 from worker.graph.graph import Graph
@@ -35,6 +35,8 @@ class Options:
 
 def make_plan(graph: Graph, options: Options) -> PrecisionPlan:
     half = options.half
+    if options.mode == "none":
+        options = replace(options, keep_fp32=("*",), keep_trunk=())
     requested = list(Requested(options.keep_fp32).find(graph, Surroundings()))
     kept = {node for island in requested if isinstance(island, Island) for node in island.nodes}
     found = list(find_cores(graph))

@@ -2,14 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from service.builds.body import read_build_request
 from service.builds.repository import BuildFilter, Versioned
@@ -17,6 +16,7 @@ from service.builds.service import BuildService, GroupState
 from service.builds.submission import Submission
 from service.builds.types import Arch, BuildRecord, BuildSpec, Digest, Mode, Name, Status, Trunk
 from service.errors import (
+    BlobNotFound,
     BuildNotFound,
     Conflict,
     GroupNotFound,
@@ -29,28 +29,29 @@ from service.errors import (
     ModelNotFound,
     NotFound,
     NoWorker,
+    RangeNotSatisfiable,
     TooLarge,
     Unavailable,
     UnsupportedMedia,
 )
+from service.http.blobs import blob_response
 from service.http.context import Services, ServicesDep
 from service.http.etag import tagged_json
-from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor, listing
+from service.http.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorField, LimitField, decode_cursor, encode_cursor, listing
 from service.http.problems import documented
 
 router = APIRouter(tags=["builds"])
 
 MAX_WAIT_SECONDS = 60
-MAX_IDS = 500
 _POLL_SECONDS = 0.25
-_CHUNK_BYTES = 1 << 20
 _RETRY_SECONDS = 2
 
 _REFUSALS = documented(
     MalformedJson, ModelNotFound, Conflict, TooLarge, UnsupportedMedia, InvalidRequest, InvalidOptions, MissingProfile,
     NoWorker, IdempotencyKeyReused, InvalidModel, Unavailable,
 )  # fmt: skip
-_RECORD = {"model": BuildRecord, "description": "The build"}
+_RESULT = documented(NotFound, BuildNotFound, BlobNotFound, RangeNotSatisfiable)
+_RECORD: dict[str, Any] = {"model": BuildRecord, "description": "The build"}
 _FORM = {
     "type": "object",
     "required": ["model"],
@@ -73,6 +74,26 @@ _BODY = {
         },
     }
 }
+
+
+class _BuildQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: tuple[Status, ...] = ()
+    model: Digest | None = None
+    arch: Arch | None = None
+    mode: Mode | None = None
+    trunk: Trunk | None = None
+    key: Digest | None = None
+    submitter: Name | None = None
+    group: Name | None = None
+    since: AwareDatetime | None = None
+    id: tuple[Name, ...] = Field(default=(), max_length=MAX_LIMIT)
+    limit: LimitField = DEFAULT_LIMIT
+    cursor: CursorField = None
+
+    def filter(self) -> BuildFilter:
+        return BuildFilter(**self.model_dump(exclude={"id", "limit", "cursor"}))
 
 
 @router.post(
@@ -114,27 +135,12 @@ async def get_build(
 
 
 @router.get("/builds", responses=documented(InvalidRequest, Unavailable), summary="List builds, newest first")
-def list_builds(
-    request: Request,
-    services: ServicesDep,
-    status: Annotated[list[Status], Query()] = [],  # noqa: B006  # FastAPI copies it
-    model: Digest | None = None,
-    arch: Arch | None = None,
-    mode: Mode | None = None,
-    trunk: Trunk | None = None,
-    key: Digest | None = None,
-    submitter: Name | None = None,
-    group: Name | None = None,
-    since: AwareDatetime | None = None,
-    id: Annotated[list[str], Query(max_length=MAX_IDS, description="These builds only.")] = [],  # noqa: A002, B006
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Response:
-    """Several `status` mean any of them; all other filters narrow."""
-    if id:
-        return tagged_json(request, listing(services.builds.get_many(tuple(id)), None))
-    wanted = BuildFilter(tuple(status), model, arch, mode, trunk, key, submitter, group, since)
-    page = services.builds.list(wanted, limit, decode_cursor(cursor) if cursor else None)
+def list_builds(request: Request, services: ServicesDep, query: Annotated[_BuildQuery, Query()]) -> Response:
+    """Several `status` mean any of them, all other filters narrow; `id` asks for just these."""
+    if query.id:
+        return tagged_json(request, listing(services.builds.get_many(query.id), None))
+    cursor = decode_cursor(query.cursor) if query.cursor else None
+    page = services.builds.list(query.filter(), query.limit, cursor)
     return tagged_json(request, listing(page.items, encode_cursor(page.next) if page.next else None))
 
 
@@ -143,24 +149,24 @@ def get_group(group: str, request: Request, services: ServicesDep) -> Response:
     return tagged_json(request, _group_body(services.builds.group(group)))
 
 
-@router.get("/builds/{build}/report", responses=documented(NotFound, BuildNotFound), summary="The precision report")
-def get_report(build: str, services: ServicesDep) -> Response:
-    return _result(services, build, "report", "application/json")
+@router.get("/builds/{build}/report", responses=_RESULT, summary="The precision report")
+def get_report(build: str, request: Request, services: ServicesDep) -> Response:
+    return _result(request, services, build, "report", "application/json")
 
 
-@router.get("/builds/{build}/log", responses=documented(NotFound, BuildNotFound), summary="The build's log, as text")
-def get_log(build: str, services: ServicesDep) -> Response:
-    return _result(services, build, "log", "text/plain; charset=utf-8")
+@router.get("/builds/{build}/log", responses=_RESULT, summary="The build's log, as text")
+def get_log(build: str, request: Request, services: ServicesDep) -> Response:
+    return _result(request, services, build, "log", "text/plain; charset=utf-8")
 
 
-@router.get("/builds/{build}/onnx", responses=documented(NotFound, BuildNotFound), summary="The converted graph")
-def get_onnx(build: str, services: ServicesDep) -> Response:
-    return _result(services, build, "onnx", "application/octet-stream")
+@router.get("/builds/{build}/onnx", responses=_RESULT, summary="The converted graph")
+def get_onnx(build: str, request: Request, services: ServicesDep) -> Response:
+    return _result(request, services, build, "onnx", "application/octet-stream")
 
 
-@router.get("/builds/{build}/onnx-data", responses=documented(NotFound, BuildNotFound), summary="Its external data")
-def get_onnx_data(build: str, services: ServicesDep) -> Response:
-    return _result(services, build, "onnx-data", "application/octet-stream")
+@router.get("/builds/{build}/onnx-data", responses=_RESULT, summary="The converted graph's external data")
+def get_onnx_data(build: str, request: Request, services: ServicesDep) -> Response:
+    return _result(request, services, build, "onnx-data", "application/octet-stream")
 
 
 @router.post(
@@ -208,7 +214,7 @@ def _group_body(state: GroupState) -> dict[str, Any]:
     }
 
 
-def _result(services: Services, build: str, role: str, media_type: str) -> Response:
+def _result(request: Request, services: Services, build: str, role: str, media_type: str) -> Response:
     """A blob that a build left. Raises NotFound, which says how far the build is or why there is none."""
     finished = services.builds.result(build)
     if finished is None:
@@ -218,18 +224,4 @@ def _result(services: Services, build: str, role: str, media_type: str) -> Respo
     digest = finished.result.get(role)
     if digest is None:
         raise NotFound(f"Build {build} ended as {finished.status.value} and left no {role}.")
-    blob = services.store.blob(digest)
-    if blob is None:
-        raise NotFound(f"The {role} of build {build} was collected; it is no longer stored.")
-    headers = {
-        "ETag": f'"{digest}"',
-        "Cache-Control": "public, max-age=31536000, immutable",
-        "Content-Length": str(blob.size),
-    }
-    return StreamingResponse(_chunks(services.store.open_blob(digest)), media_type=media_type, headers=headers)
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK_BYTES):
-            yield chunk
+    return blob_response(request, services.store, digest, media_type=media_type)

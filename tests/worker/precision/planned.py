@@ -1,0 +1,83 @@
+"""What the planner decides about a graph that is given as ONNX text."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+from worker.graph.graph import Graph, analyze
+from worker.graph.load import prepare
+from worker.graph.skeleton import Skeleton
+from worker.precision.islands import Declined
+from worker.precision.plan import PrecisionPlan
+from worker.precision.planner import Options, make_plan
+
+WIDTH = 64
+Plan = Callable[..., "Planned"]
+
+_ONES = ",".join(["1"] * WIDTH)
+_CONSTANTS = (
+    "float zero = {0}, float one = {1}, float two = {2}, float eps = {1e-6}, float tiny = {1e-12}, "
+    "int64[1] last = {-1}, int64 first = {0}, int64 step = {1}, int64[1] axis0 = {0}, int64[1] axis1 = {1}, "
+    f"float[{WIDTH}] gamma = {{{_ONES}}}, float[{WIDTH}] beta = {{{_ONES}}}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Nodes are named by their first output."""
+
+    graph: Graph
+    plan: PrecisionPlan
+
+    def island(self, family: str) -> set[str]:
+        """The nodes of all islands of a family."""
+        return {node.output for island in self.plan.islands if island.family == family for node in island.nodes}
+
+    def islands(self) -> set[str]:
+        return {node.output for island in self.plan.islands for node in island.nodes}
+
+    def half(self) -> set[str]:
+        """Nodes that make or read half."""
+        return {node.output for node in self.graph.nodes if self.plan.decisions[node.index].is_half}
+
+    def cores(self) -> list[set[str]]:
+        """The nodes of each bounded attention core."""
+        return [{node.output for node in core.core.nodes} for core in self.plan.cores if core.bounded]
+
+    def declined(self, family: str) -> list[str]:
+        return [answer.reason for answer in self.plan.declined if isinstance(answer, Declined) and answer.family == family]
+
+    def reason(self, output: str) -> str:
+        node = self.graph.producer(output)
+        assert node is not None
+        return self.plan.decisions[node.index].reason
+
+    def findings(self, kind: str) -> list[str]:
+        return [finding.where for finding in self.plan.findings if finding.kind == kind]
+
+
+def parse(text: str, opset: int = 17, ir_version: int = 8) -> onnx.ModelProto:
+    """A model given as text without its header."""
+    header = f'<ir_version: {ir_version}, opset_import: ["": {opset}, "com.microsoft": 1, "acme": 1]>'
+    return onnx.parser.parse_model(f"{header} {text}")
+
+
+def plan(text: str, opset: int = 17, **options: Any) -> Planned:
+    """Plans the whole graph that the text spells."""
+    skeleton = Skeleton(parse(text, opset))
+    prepare(skeleton)
+    graph = analyze(skeleton)
+    return Planned(graph, make_plan(graph, Options(**options)))
+
+
+def plan_in_trunk(body: str, opset: int = 17, constants: str = "", inputs: str = "", **options: Any) -> Planned:
+    """Plans `body`, which makes y from the activation x (float[1, 8, 64]), between two projections."""
+    more = f", {constants}" if constants else ""
+    extra = f", {inputs}" if inputs else ""
+    text = (
+        f"g (float[1,8,{WIDTH}] input, float[{WIDTH},{WIDTH}] w{extra}) => (float[] output) <{_CONSTANTS}{more}> "
+        f"{{ x = MatMul(input, w) {body} output = MatMul(y, w) }}"
+    )
+    return plan(text, opset, **options)

@@ -29,10 +29,12 @@ class ConstantHazards:
     non_finite: dict[str, int] = field(default_factory=dict)
     _known: dict[str, Statistics] = field(default_factory=dict)
 
-    def reason(self, node: Node) -> str | None:
-        """Why the node must stay FP32; None when each constant that it reads can be rounded."""
+    def reason(self, node: Node, variables: frozenset[str]) -> str | None:
+        """Why the node must stay FP32; None when each constant that it would read in half can be rounded."""
         for slot in node.inputs:
-            if self.graph.types.get(slot.name) != FLOAT or slot.name not in self.graph.static:
+            if slot.variable not in variables or slot.name not in self.graph.static:
+                continue
+            if self.graph.types.get(slot.name) != FLOAT:
                 continue
             for name in self._roots(slot.name):
                 found = self._reason(node, slot.index, name)

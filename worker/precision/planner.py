@@ -49,7 +49,7 @@ def make_plan(graph: Graph, options: Options) -> PrecisionPlan:
 
     claimed, legal = _claim(graph, islands, bounded, half)
     hazards = ConstantHazards(graph, half)
-    _claim_constants(graph, claimed, hazards)
+    _claim_constants(graph, claimed, legal, hazards)
     decisions = settle(graph, claimed, legal)
     return PrecisionPlan(
         half=half,
@@ -151,11 +151,13 @@ def _claim(
     return claimed, legal
 
 
-def _claim_constants(graph: Graph, claimed: dict[int, Decision], hazards: ConstantHazards) -> None:
+def _claim_constants(
+    graph: Graph, claimed: dict[int, Decision], legal: dict[int, frozenset[str]], hazards: ConstantHazards
+) -> None:
     for node in graph.nodes:
         if node.index in claimed or all(slot.name in graph.static for slot in node.outputs):
             continue
-        reason = hazards.reason(node)
+        reason = hazards.reason(node, legal[node.index])
         if reason is not None:
             claimed[node.index] = Decision(frozenset(), Cause.CONSTANT, reason)
 

@@ -35,6 +35,7 @@ class Lease:
         self.cancelled = False
 
     def __enter__(self) -> Self:
+        self.cancelled = self._facts.cancel_requested(self._build)
         self._thread.start()
         return self
 
@@ -67,6 +68,8 @@ class Lease:
                 self.lost = True
 
     def _beat(self) -> None:
+        # The flag in Redis is quick; the fact is what a flush cannot take away.
+        self.cancelled = self.cancelled or self._facts.cancel_requested(self._build)
         renewal = self._leases.renew(self._build, self._token)
         if renewal is Renewal.LOST or (renewal is Renewal.RESTORED and not self._is_newest()):
             _log.warning("another worker has this build", action="lease.lost", build=self._build)

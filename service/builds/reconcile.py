@@ -42,7 +42,7 @@ class Reconciler:
         self._builds = builds
         self._recovery = recovery
         self._dispatcher = dispatcher
-        self._leader = Leases(client, 4 * self._seconds)
+        self._leader = Leases(client, 2 * self._seconds)
         self._token = uuid.uuid4().hex
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None

@@ -28,8 +28,9 @@ def record_from_facts(facts: BuildFacts, build: str) -> BuildRecord | None:
     record = new_record(accepted)
     for joined in facts.joined(build):
         record = with_joined(record, joined)
+    record = attempted(record, runs(facts.attempts(build)))
     finished = facts.finished(build)
-    return ended(record, finished) if finished else attempted(record, runs(facts.attempts(build)))
+    return ended(record, finished) if finished else record
 
 
 def attempted(record: BuildRecord, attempts: tuple[Attempt, ...]) -> BuildRecord:

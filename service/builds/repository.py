@@ -9,7 +9,7 @@ from service.builds.facts import BuildFacts, may_follow, runs
 from service.builds.flights import Flight, Flights, Flushed
 from service.builds.leases import Leases, Renewal
 from service.builds.projection import BuildFilter, BuildProjection, Page, Versioned, queue_of
-from service.builds.record import ended, record_from_facts, requeued, with_joined
+from service.builds.record import ended, new_record, record_from_facts, requeued, with_joined
 from service.builds.types import BuildRecord, Finished
 from service.settings import Settings
 from service.store.types import ObjectStore
@@ -28,6 +28,7 @@ __all__ = [
     "Renewal",
     "Versioned",
     "may_follow",
+    "new_record",
     "queue_of",
     "record_from_facts",
     "requeued",

@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from service.builds.body import read_build_request
+from service.builds.openapi import request_body
 from service.builds.repository import BuildFilter, Versioned
 from service.builds.service import BuildService, GroupState
 from service.builds.submission import Submission
-from service.builds.types import Arch, BuildRecord, BuildSpec, Digest, Mode, Name, Status, Trunk
+from service.builds.types import Arch, BuildRecord, Digest, Mode, Name, Status, Trunk
 from service.errors import (
     BlobNotFound,
     BuildNotFound,
@@ -52,28 +53,6 @@ _REFUSALS = documented(
 )  # fmt: skip
 _RESULT = documented(NotFound, BuildNotFound, BlobNotFound, RangeNotSatisfiable)
 _RECORD: dict[str, Any] = {"model": BuildRecord, "description": "The build"}
-_FORM = {
-    "type": "object",
-    "required": ["model"],
-    "properties": {
-        "model": {"type": "string", "format": "binary", "description": "The .onnx file."},
-        "data": {
-            "type": "array",
-            "items": {"type": "string", "format": "binary"},
-            "description": "External-data files; each filename is the location in the graph.",
-        },
-        "params": {"type": "string", "description": "The build spec as JSON, without `model`."},
-    },
-}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {**BuildSpec.model_json_schema(), "description": "`arch` may be a list."}},
-            "multipart/form-data": {"schema": _FORM},
-        },
-    }
-}
 
 
 class _BuildQuery(BaseModel):
@@ -97,7 +76,7 @@ class _BuildQuery(BaseModel):
 
 
 @router.post(
-    "/builds", status_code=202, responses={200: _RECORD, 202: _RECORD, **_REFUSALS}, openapi_extra=_BODY,
+    "/builds", status_code=202, responses={200: _RECORD, 202: _RECORD, **_REFUSALS}, openapi_extra=request_body(),
     summary="Ask for an engine",
 )  # fmt: skip
 async def post_build(

@@ -1,7 +1,7 @@
 """Builds, as the API offers them: submit, look, list, cancel."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import redis
 
@@ -89,9 +89,10 @@ class BuildService:
         `fingerprint` identifies the request that `idempotency_key` came with. Raises NoWorker, InvalidOptions,
         MissingProfile, ModelNotFound, Conflict, IdempotencyKeyReused, and redis' errors with nothing stored.
         """
-        return self._submitter.submit(
+        submission = self._submitter.submit(
             spec, archs=archs, submitter=submitter, idempotency_key=idempotency_key, fingerprint=fingerprint
         )
+        return replace(submission, records=tuple(self._with_position(record) for record in submission.records))
 
     def get(self, build: str) -> Versioned:
         """The record and its revision; while Redis is away, what the store tells. Raises BuildNotFound."""
@@ -119,7 +120,9 @@ class BuildService:
 
     def get_many(self, builds: tuple[str, ...]) -> tuple[BuildRecord, ...]:
         """The records of those that exist, in the given order."""
-        return tuple(self._with_position(record) for record in self._builds.projection.get_many(builds))
+        shown = {record.id: record for record in self._builds.projection.get_many(builds)}
+        found = (shown.get(build) or self._builds.restore(build) for build in builds if _ID.fullmatch(build))
+        return tuple(self._with_position(record) for record in found if record is not None)
 
     def result(self, build: str) -> Finished | None:
         """The end of a build and the blobs that it left; None while it has none. Raises BuildNotFound."""

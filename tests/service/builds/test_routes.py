@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from service.builds.repository import BuildRepository
-from service.builds.types import Attempt, Finished, Stage, Status, now
+from service.builds.types import Attempt, BuildSpec, Finished, Stage, Status, now
 from service.store.local import LocalStore
 from service.workers.types import WorkerInfo
 
@@ -51,7 +51,8 @@ def test_a_new_build_is_accepted_and_can_be_looked_at(api: httpx.Client, post: P
     assert int(response.headers["Retry-After"]) > 0
     assert (record["status"], record["stage"], record["attempt"]) == ("queued", "waiting", 0)
     shown = api.get(response.headers["Location"])
-    assert shown.json() == {**record, "queue_position": 0}
+    assert shown.json() == record
+    assert record["queue_position"] == 0
     assert post().json()["id"] == record["id"]
 
 
@@ -272,3 +273,14 @@ def test_workers_are_listed_with_their_queues(api: httpx.Client, post: Post) -> 
     [worker] = api.get("/workers").json()["items"]
     assert worker["name"] == "w1"
     assert worker["queue_depth"] == {"portable": 1, "sm_86": 0, "sm_89": 0}
+
+
+def test_the_documented_body_is_whole_and_is_what_is_accepted(api: httpx.Client) -> None:
+    operation = api.get("/openapi.json").json()["paths"]["/builds"]["post"]
+    content = operation["requestBody"]["content"]
+    assert "$ref" not in json.dumps(content)
+    spec = content["application/json"]["schema"]
+    assert set(spec["properties"]) == set(BuildSpec.model_fields)
+    assert [kind["type"] for kind in spec["properties"]["arch"]["anyOf"]] == ["string", "array", "null"]
+    assert set(content["multipart/form-data"]["schema"]["properties"]) == {"model", "data", "params"}
+    assert {"200", "202", "400", "404", "409", "413", "415", "422", "503"} <= set(operation["responses"])

@@ -67,6 +67,19 @@ def test_a_build_whose_worker_is_killed_is_finished_by_another(
     until(lambda: not list((tmp_path / "store" / "tmp").glob("build-*")))
 
 
+def test_a_build_whose_slot_is_killed_is_taken_up_by_the_same_worker(
+    service: BuildService, start_worker: StartWorker, submit: Submit, until: Until, workers: WorkerRepository
+) -> None:
+    worker = start_worker()
+    record = submit({"seconds": 2})
+    building(service, until, record.id)
+    until(lambda: workers.live()[0].current_build == record.id)
+    [slot] = [child for child in psutil.Process(worker.pid).children() if child.children()]
+    slot.kill()
+    done = ended(service, until, record.id)
+    assert (done.status, done.attempt) == (Status.SUCCEEDED, 2)
+
+
 def test_a_worker_that_is_told_to_stop_hands_its_build_back(
     service: BuildService, start_worker: StartWorker, submit: Submit, until: Until, workers: WorkerRepository
 ) -> None:

@@ -25,10 +25,11 @@ class Rotation:
 
     def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
         taken: set[Node] = set()
+        values = {node.output for node in graph.nodes if node.is_a("Cos", "Sin")} | graph.static
         for node in graph.nodes:
             if not node.is_a("Cos", "Sin") or node.output in graph.static or not graph.is_float(node.output):
                 continue
-            found = _flow(graph, node, around) - taken
+            found = _flow(graph, node, around, values) - taken
             if found:
                 taken |= found
                 yield Island(self.name, f"products and sums of {node.output!r}", self.hazard, ordered(found))
@@ -37,9 +38,9 @@ class Rotation:
                 yield Island(self.name, f"{node.op} of {node.input(0)!r}", self.hazard, (node,))
 
 
-def _flow(graph: Graph, start: Node, around: Surroundings) -> set[Node]:
+def _flow(graph: Graph, start: Node, around: Surroundings, values: set[str]) -> set[Node]:
+    """`values`: what belongs to a rotation so far, to which those found are added: a sum adds what two starts gave."""
     found: set[Node] = set()
-    values = {name for node in graph.nodes if node.is_a("Cos", "Sin") for name in node.proto.output} | graph.static
     pending = [start.output]
     while pending:
         for node in graph.consumers(pending.pop()):

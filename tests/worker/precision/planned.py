@@ -1,10 +1,12 @@
 """What the planner decides about a graph that is given as ONNX text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from worker.graph.graph import Graph, analyze
 from worker.graph.load import prepare
@@ -47,7 +49,9 @@ class Planned:
         return [{node.output for node in core.core.nodes} for core in self.plan.cores if core.bounded]
 
     def declined(self, family: str) -> list[str]:
-        return [answer.reason for answer in self.plan.declined if isinstance(answer, Declined) and answer.family == family]
+        return [
+            answer.reason for answer in self.plan.declined if isinstance(answer, Declined) and answer.family == family
+        ]
 
     def reason(self, output: str) -> str:
         node = self.graph.producer(output)
@@ -64,20 +68,35 @@ def parse(text: str, opset: int = 17, ir_version: int = 8) -> onnx.ModelProto:
     return onnx.parser.parse_model(f"{header} {text}")
 
 
-def plan(text: str, opset: int = 17, **options: Any) -> Planned:
-    """Plans the whole graph that the text spells."""
-    skeleton = Skeleton(parse(text, opset))
+def with_weights(model: onnx.ModelProto, weights: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
+    """Adds random initializers, of the size that keeps an activation's scale."""
+    for seed, (name, shape) in enumerate(weights.items()):
+        values = np.random.default_rng(seed).normal(0, 0.125, shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    return model
+
+
+def plan(text: str, opset: int = 17, weights: Mapping[str, tuple[int, ...]] | None = None, **options: Any) -> Planned:
+    """Plans the whole graph that the text spells; `weights` are the shapes of random initializers to add."""
+    skeleton = Skeleton(with_weights(parse(text, opset), weights or {}))
     prepare(skeleton)
     graph = analyze(skeleton)
     return Planned(graph, make_plan(graph, Options(**options)))
 
 
-def plan_in_trunk(body: str, opset: int = 17, constants: str = "", inputs: str = "", **options: Any) -> Planned:
-    """Plans `body`, which makes y from the activation x (float[1, 8, 64]), between two projections."""
+def plan_in_trunk(
+    body: str,
+    opset: int = 17,
+    constants: str = "",
+    inputs: str = "",
+    weights: Mapping[str, tuple[int, ...]] | None = None,
+    **options: Any,
+) -> Planned:
+    """Plans `body`, which makes y from the activation x (float[1, 8, 64]), between two projections by w."""
     more = f", {constants}" if constants else ""
     extra = f", {inputs}" if inputs else ""
     text = (
-        f"g (float[1,8,{WIDTH}] input, float[{WIDTH},{WIDTH}] w{extra}) => (float[] output) <{_CONSTANTS}{more}> "
+        f"g (float[1,8,{WIDTH}] input{extra}) => (float[] output) <{_CONSTANTS}{more}> "
         f"{{ x = MatMul(input, w) {body} output = MatMul(y, w) }}"
     )
-    return plan(text, opset, **options)
+    return plan(text, opset, {"w": (WIDTH, WIDTH), **(weights or {})}, **options)

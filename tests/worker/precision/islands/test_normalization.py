@@ -179,7 +179,9 @@ def test_a_square_that_is_not_summed_is_no_norm() -> None:
 
 
 def test_a_cube_is_no_square() -> None:
-    planned = plan_in_trunk("s = Pow(x, three) m = ReduceMean<axes = [-1]>(s) y = Mul(x, m)", constants="float three = {3}")
+    planned = plan_in_trunk(
+        "s = Pow(x, three) m = ReduceMean<axes = [-1]>(s) y = Mul(x, m)", constants="float three = {3}"
+    )
     assert planned.island("normalization") == set()
 
 

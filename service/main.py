@@ -18,6 +18,7 @@ from service.engines.service import EngineService
 from service.http import problems
 from service.http.boundary import RequestBoundary
 from service.http.context import Services
+from service.http.openapi import DescribedAPI
 from service.models.service import ModelService
 from service.redis import connect
 from service.settings import Settings
@@ -43,7 +44,7 @@ _ROUTERS = (
 def create_app(settings: Settings) -> FastAPI:
     """The API over the store and the Redis that `settings` name. Raises Unavailable if the store cannot be used."""
     services = _services(settings)
-    app = FastAPI(title="atoll", version=__version__, description=_DESCRIPTION, lifespan=_lifespan)
+    app = DescribedAPI(title="atoll", version=__version__, description=_DESCRIPTION, lifespan=_lifespan)
     app.state.services = services
     app.add_middleware(RequestBoundary)
     problems.install(app)

@@ -14,7 +14,7 @@ from service.errors import CorruptArtifact, EngineNotFound, InvalidRequest, NotF
 from service.http.blobs import blob_response
 from service.http.context import ServicesDep
 from service.http.etag import tagged_json
-from service.http.paging import DEFAULT_LIMIT, CursorField, LimitField, decode_cursor, encode_cursor, listing
+from service.http.paging import DEFAULT_LIMIT, CursorField, LimitField, Listing, decode_cursor, encode_cursor, listing
 from service.http.problems import documented
 
 router = APIRouter(tags=["engines"])
@@ -48,7 +48,11 @@ class _EngineQuery(_Narrowing):
         return EngineFilter(**self.model_dump(exclude={"limit", "cursor"}))
 
 
-@router.get("/engines", responses=documented(InvalidRequest, Unavailable), summary="List engines, newest first")
+@router.get(
+    "/engines",
+    responses={200: {"model": Listing[EngineManifest]}, **documented(InvalidRequest, Unavailable)},
+    summary="List engines, newest first",
+)
 def list_engines(request: Request, services: ServicesDep, query: Annotated[_EngineQuery, Query()]) -> Response:
     cursor = decode_cursor(query.cursor) if query.cursor else None
     page = services.engines.list(query.filter(), query.limit, cursor)
@@ -79,8 +83,7 @@ def get_engine(digest: str, request: Request, services: ServicesDep) -> Response
 
 @router.get(
     "/engines/{digest}/manifest",
-    response_model=EngineManifest,
-    responses=documented(EngineNotFound),
+    responses={200: {"model": EngineManifest}, 304: {"description": "The client has it"}, **documented(EngineNotFound)},
     summary="What an engine is, and its proof",
 )
 def get_manifest(digest: str, request: Request, services: ServicesDep) -> Response:

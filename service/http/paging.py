@@ -4,7 +4,7 @@ import base64
 import binascii
 import heapq
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
 from pydantic import BaseModel, Field
@@ -18,6 +18,15 @@ LimitField = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Most items in
 CursorField = Annotated[str | None, Field(max_length=512, description="`next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items in one page.")]
 Cursor = Annotated[str | None, Query(max_length=512, description="`next` of the page before.")]
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Listing(BaseModel, Generic[T]):
+    """What `listing` makes, for the API's description."""
+
+    items: list[T]
+    next: str | None
 
 
 def listing(items: Iterable[BaseModel], following: str | None) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from service.errors import (
     BadRequest,
     NotAllowed,
     NotFound,
-    Problem,
     TooLarge,
     Unavailable,
     UnsupportedMedia,
@@ -66,7 +65,7 @@ def documented(*errors: type[AtollError]) -> dict[int | str, dict[str, Any]]:
 
 
 def _content() -> dict[str, Any]:
-    return {"schema": Problem.model_json_schema(), "examples": {}}
+    return {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
 
 
 def _example(error: type[AtollError]) -> dict[str, Any]:

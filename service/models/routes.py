@@ -11,7 +11,6 @@ from starlette.responses import JSONResponse, Response
 from service.builds.repository import REDIS_AWAY
 from service.canonical import is_digest
 from service.engines.service import EngineFilter
-from service.engines.types import EngineManifest
 from service.errors import (
     AmbiguousProtobuf,
     BadDigest,
@@ -32,7 +31,7 @@ from service.errors import (
 from service.http.context import Services, ServicesDep
 from service.http.etag import strong, tagged_json
 from service.http.json_body import read_json
-from service.http.paging import DEFAULT_LIMIT, CursorField, LimitField, page_of
+from service.http.paging import DEFAULT_LIMIT, CursorField, LimitField, Listing, page_of
 from service.http.problems import documented
 from service.models.service import Assembly
 from service.models.types import Model
@@ -76,6 +75,22 @@ _BODY = {
 _MODEL = {"model": Model, "description": "The model"}
 
 
+class EngineSummary(BaseModel):
+    """An engine, as a model lists it."""
+
+    digest: str
+    arch: str
+    mode: str
+    trunk: str
+    url: str
+
+
+class ModelWithEngines(Model):
+    """A model, and the newest engines built from it; null while Redis is away."""
+
+    engines: tuple[EngineSummary, ...] | None
+
+
 class _ModelQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -113,7 +128,11 @@ async def post_model(
     return JSONResponse(_body(model), 201 if created else 200, headers={"Location": f"/models/{model.id}"})
 
 
-@router.get("/models", responses=documented(InvalidRequest), summary="List models, by id")
+@router.get(
+    "/models",
+    responses={200: {"model": Listing[Model]}, **documented(InvalidRequest)},
+    summary="List models, by id",
+)
 def list_models(request: Request, services: ServicesDep, query: Annotated[_ModelQuery, Query()]) -> Response:
     ids, following = page_of(services.models.ids(), query.limit, query.cursor)
     return tagged_json(request, {"items": [_body(services.models.get(model)) for model in ids], "next": following})
@@ -124,11 +143,15 @@ def head_model(model: str, services: ServicesDep) -> Response:
     return Response(headers={"ETag": strong(services.models.get(model).id)})
 
 
-@router.get("/models/{model}", responses={200: _MODEL, **documented(ModelNotFound)}, summary="Look at a model")
+@router.get(
+    "/models/{model}",
+    responses={200: {"model": ModelWithEngines}, **documented(ModelNotFound)},
+    summary="Look at a model",
+)
 def get_model(model: str, request: Request, services: ServicesDep) -> Response:
     """What the scan found, and the newest engines built from it (null while Redis is away)."""
     found = services.models.get(model)
-    return tagged_json(request, {**_body(found), "engines": _engines_of(services, model)})
+    return tagged_json(request, _body(ModelWithEngines(**dict(found), engines=_engines_of(services, model))))
 
 
 @router.head("/blobs/{digest}", responses=documented(BlobNotFound), summary="Whether an upload can be skipped")
@@ -155,19 +178,18 @@ def _body(model: Model) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude={"scan": {"external"}})
 
 
-def _engines_of(services: Services, model: str) -> list[dict[str, str]] | None:
+def _engines_of(services: Services, model: str) -> tuple[EngineSummary, ...] | None:
     try:
         page = services.engines.list(EngineFilter(model=model), _LISTED_ENGINES)
     except REDIS_AWAY:
         return None
-    return [_engine(manifest) for manifest in page.items]
-
-
-def _engine(manifest: EngineManifest) -> dict[str, str]:
-    return {
-        "digest": manifest.digest,
-        "arch": manifest.arch,
-        "mode": manifest.mode,
-        "trunk": manifest.trunk,
-        "url": f"/engines/{manifest.digest}",
-    }
+    return tuple(
+        EngineSummary(
+            digest=engine.digest,
+            arch=engine.arch,
+            mode=engine.mode,
+            trunk=engine.trunk,
+            url=f"/engines/{engine.digest}",
+        )
+        for engine in page.items
+    )

@@ -143,3 +143,16 @@ def test_the_api_description_names_the_problems(api: httpx.Client) -> None:
 def test_a_problem_of_another_process_is_passed_on() -> None:
     response = problems.problem_response(AtollError("what"), "/x")
     assert response.headers["cache-control"] == "no-store"
+
+
+def test_the_api_description_is_whole(api: httpx.Client) -> None:
+    description = api.get("/openapi.json").json()
+    schemas = description["components"]["schemas"]
+    assert "HTTPValidationError" not in schemas
+    operations = [item for path in description["paths"].values() for item in path.values()]
+    ids = [operation["operationId"] for operation in operations]
+    assert len(set(ids)) == len(ids)
+    for operation in operations:
+        for status, answer in operation["responses"].items():
+            media = set(answer.get("content", {}))
+            assert (int(status) < 400) or media == {"application/problem+json"}, (operation["operationId"], status)

@@ -81,7 +81,7 @@ def plan_outputs(models: Sequence[Path], out_dir: Path) -> tuple[tuple[Path, Pat
 
 def run_conversion(source: Path, target: Path, options: Conversion) -> "ConversionReport":
     """Convert one file. Raises AtollError for whatever is wrong with it."""
-    from worker.precision.convert import convert
+    from worker.conversion import convert
     from worker.types import ConvertRequest
 
     if not source.is_file():

@@ -2,7 +2,9 @@
 
 import shutil
 import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from service.errors import CommandError
 from worker.graph.graph import Graph, analyze
@@ -10,6 +12,7 @@ from worker.graph.load import load
 from worker.graph.opset import raise_opset
 from worker.graph.save import save
 from worker.precision.check import check, interface
+from worker.precision.magnitude import suspects
 from worker.precision.opset import wanted_opset
 from worker.precision.planner import Options, make_plan
 from worker.precision.report import ConversionReport, Finding
@@ -17,9 +20,21 @@ from worker.precision.reporting import Before, describe
 from worker.precision.rewrite import rewrite
 from worker.types import ConvertRequest
 
+_SUSPICIOUS = 0.125
+"""Values that may reach this share of the half range are worth measuring."""
 
-def convert(request: ConvertRequest) -> ConversionReport:
+Measure = Callable[[Path, Collection[str]], Mapping[str, float]]
+"""Runs the model at a path in FP32 and gives the largest magnitude of each value named. Raises NotMeasured."""
+
+
+class NotMeasured(Exception):  # noqa: N818 -- no error of the user's: it becomes a finding
+    """Why nobody could run the model; the message is the finding's detail."""
+
+
+def convert(request: ConvertRequest, measure: Measure | None = None) -> ConversionReport:
     """Writes `request.target` and tells what became of the model.
+
+    `measure` is asked about activations that may be too large for FP16; without it they are only named in the report.
 
     A model of which nothing can be, or is wanted, in half is copied byte for byte. Raises a kind of InvalidModel for
     a bad file, ConversionFailed when the result does not pass its self-check, InsufficientStorage when it cannot be
@@ -32,11 +47,12 @@ def convert(request: ConvertRequest) -> ConversionReport:
     graph = analyze(load(request.source), request.max_shapes)
     before = Before.of(graph)
     graph, findings = _at_a_fitting_opset(graph, request, options)
-    plan = make_plan(graph, options)
+    measured, unmeasured = _measured(graph, request, options, measure)
+    plan = make_plan(graph, options, measured)
     if plan.all_fp32:
         _copy(graph, request)
         return describe(request, before, plan, None, graph.types, time.monotonic() - started)
-    plan = replace(plan, findings=(*findings, *plan.findings))
+    plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
     public = interface(graph.model)
     rewritten = rewrite(graph, plan)
     types = check(rewritten.output.skeleton, public)
@@ -65,6 +81,23 @@ def _at_a_fitting_opset(graph: Graph, request: ConvertRequest, options: Options)
         return analyze(fresh, request.max_shapes), [Finding(kind="opset raised", where="model", detail=f"to {target}")]
     detail = f"{options.half.name} needs opset {target} for some nodes, which stay FP32: {refusal}"
     return graph, [Finding(kind="opset kept", where="model", detail=detail)]
+
+
+def _measured(
+    graph: Graph, request: ConvertRequest, options: Options, measure: Measure | None
+) -> tuple[Mapping[str, float], list[Finding]]:
+    """Largest magnitudes of the values that are suspected of overflow, and what is to be told if nobody measured."""
+    names = suspects(graph, options.half.max * _SUSPICIOUS) if options.mode != "none" else frozenset()
+    if not names:
+        return {}, []
+    reason = "nobody ran the model"
+    if measure is not None:
+        try:
+            return measure(request.source, names), []
+        except NotMeasured as why:
+            reason = str(why)
+    detail = f"by their weights {len(names)} activations from {min(names)!r} on may be large; not measured: {reason}"
+    return {}, [Finding(kind="range not measured", where="model", detail=detail)]
 
 
 def _copy(graph: Graph, request: ConvertRequest) -> None:

@@ -1,6 +1,6 @@
 """Makes the plan: cores, masks, islands, legality, constants, and what lies between, in that order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from worker.graph.dtype import FLOAT, HALF_TYPES, HalfType
@@ -16,7 +16,6 @@ from worker.precision.plan import Cause, Core, Decision, PrecisionPlan
 from worker.precision.report import Finding
 from worker.precision.settle import settle
 
-_EXACT_INTEGERS = {"fp16": 2048, "bf16": 256}
 _MASK_HAZARD = "a finite mask value becomes infinite in half, and a fully masked row NaN"
 
 
@@ -33,7 +32,8 @@ class Options:
         return HALF_TYPES[self.trunk]
 
 
-def make_plan(graph: Graph, options: Options) -> PrecisionPlan:
+def make_plan(graph: Graph, options: Options, measured: Mapping[str, float] | None = None) -> PrecisionPlan:
+    """`measured`: largest magnitudes of values, as far as somebody ran the model in FP32."""
     half = options.half
     if options.mode == "none":
         options = replace(options, keep_fp32=("*",), keep_trunk=())
@@ -43,13 +43,14 @@ def make_plan(graph: Graph, options: Options) -> PrecisionPlan:
     cores = [_plan_core(graph, core, options, kept) for core in found if isinstance(core, AttentionCore)]
     bounded = [core.core for core in cores if core.bounded]
     masks = plan_masks(graph, bounded, half.max)
-    answers = [*requested, *_mask_island(masks), *_islands(graph, options, cores)]
+    answers = [*requested, *_mask_island(masks), *_islands(graph, options, cores, measured or {})]
     islands, declined = _sort_out(graph, answers, options, bounded)
     declined += [answer for answer in found if isinstance(answer, Declined)]
 
     claimed, legal = _claim(graph, islands, bounded, half)
     hazards = ConstantHazards(graph, half)
     _claim_constants(graph, claimed, legal, hazards)
+    _claim_released(graph, claimed, legal, options.keep_trunk)
     decisions = settle(graph, claimed, legal)
     return PrecisionPlan(
         half=half,
@@ -94,9 +95,11 @@ def _mask_island(masks: Masks) -> Iterable[Island]:
         yield Island("mask", "mask arithmetic before an attention core", _MASK_HAZARD, nodes)
 
 
-def _islands(graph: Graph, options: Options, cores: list[Core]) -> Iterable[Island | Declined]:
+def _islands(
+    graph: Graph, options: Options, cores: list[Core], measured: Mapping[str, float]
+) -> Iterable[Island | Declined]:
     spoken_for = frozenset(node for core in cores if core.bounded for node in core.core.nodes)
-    around = Surroundings(spoken_for, options.half.max, _EXACT_INTEGERS[options.trunk])
+    around = Surroundings(spoken_for, options.half.max, measured)
     for core in cores:
         if not core.bounded:
             nodes = core.core.nodes[:-1] if len(core.core.nodes) > 1 else core.core.nodes
@@ -160,6 +163,15 @@ def _claim_constants(
         reason = hazards.reason(node, legal[node.index])
         if reason is not None:
             claimed[node.index] = Decision(frozenset(), Cause.CONSTANT, reason)
+
+
+def _claim_released(
+    graph: Graph, claimed: dict[int, Decision], legal: dict[int, frozenset[str]], keep_trunk: tuple[str, ...]
+) -> None:
+    """Nodes of `keep_trunk` are half even between FP32 values, unless half cannot hold what they read."""
+    for node in graph.nodes:
+        if node.index not in claimed and any(matches(node, glob) for glob in keep_trunk):
+            claimed[node.index] = Decision(legal[node.index], Cause.TRUNK, "asked for by keep_trunk")
 
 
 def _findings(

@@ -1,4 +1,4 @@
-"""Convert: the uploaded graph with a half-precision trunk and FP32 islands, by `worker.precision` in a child."""
+"""Convert: the uploaded graph with a half-precision trunk and FP32 islands, by `worker.conversion` in a child."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def convert(context: Job, work: Work) -> Work:
     target = context.folder / "converted" / GRAPH_FILE
     target.parent.mkdir()
     report = run_child(
-        "worker.precision",
+        "worker.conversion",
         _request(context, str(target)),
         on_event=context.journal.take,
         timeout=context.seconds,

@@ -4,6 +4,7 @@ from worker.precision.islands.angles import Angle
 from worker.precision.islands.base import Declined, Family, Island, Surroundings
 from worker.precision.islands.exponentials import Exponential
 from worker.precision.islands.fused import FusedNorm
+from worker.precision.islands.hot import HotValue
 from worker.precision.islands.integers import ExactInteger
 from worker.precision.islands.markers import ExplicitMarker
 from worker.precision.islands.normalization import DecomposedNorm
@@ -22,6 +23,7 @@ CATALOGUE: tuple[Family, ...] = (
     Exponential(),
     LongReduction(),
     Sampling(),
+    HotValue(),
     ExplicitMarker(),
 )
 """In this order; a node that two families claim is reported under the first."""

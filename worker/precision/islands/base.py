@@ -1,6 +1,6 @@
 """What a family of islands answers: nodes to keep in FP32 with a reason, or why it declined."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,11 +34,11 @@ class Declined:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a family may know besides the graph: nodes of bounded attention cores are spoken for; `half_max` is the
-    largest finite value of the trunk dtype, `exact_integer` the largest up to which it holds every integer."""
+    largest finite value of the trunk dtype; `measured` are largest magnitudes of values in FP32 runs."""
 
     core: frozenset[Node] = field(default_factory=frozenset)
     half_max: float = 65504.0
-    exact_integer: int = 2048
+    measured: Mapping[str, float] = field(default_factory=dict)
 
 
 class Family(Protocol):

@@ -11,13 +11,15 @@ from worker.graph.graph import Graph, analyze
 from worker.graph.load import load
 from worker.graph.opset import raise_opset
 from worker.graph.save import save
+from worker.graph.types import Types
 from worker.precision.check import check, interface
+from worker.precision.kept_weights import kept_weights
 from worker.precision.magnitude import suspects
 from worker.precision.opset import wanted_opset
 from worker.precision.planner import Options, make_plan
 from worker.precision.report import ConversionReport, Finding
-from worker.precision.reporting import Before, describe
-from worker.precision.rewrite import rewrite
+from worker.precision.reporting import Before, Planned, describe
+from worker.precision.rewrite import Rewritten, rewrite
 from worker.types import ConvertRequest
 
 _SUSPICIOUS = 0.125
@@ -43,21 +45,44 @@ def convert(request: ConvertRequest, measure: Measure | None = None) -> Conversi
     started = time.monotonic()
     if request.target.resolve() == request.source.resolve():
         raise CommandError(f"{request.target} is the upload itself; write the converted model elsewhere")
+    planned = plan_model(request, measure)
+    rewritten, types = _applied(planned)
+    if rewritten is None:
+        _copy(planned.graph, request)
+    else:
+        save(rewritten.output, request.target)
+    return describe(request, planned, rewritten, types, time.monotonic() - started)
+
+
+def preview(request: ConvertRequest, measure: Measure | None = None) -> ConversionReport:
+    """What `convert` would tell; nothing is written, and `request.target` means nothing. Raises what it would raise."""
+    started = time.monotonic()
+    planned = plan_model(request, measure)
+    rewritten, types = _applied(planned)
+    return describe(request, planned, rewritten, types, time.monotonic() - started)
+
+
+def plan_model(request: ConvertRequest, measure: Measure | None = None) -> Planned:
+    """The model at the opset that its trunk dtype needs, and the plan for it. Raises a kind of InvalidModel."""
     options = _options(request)
     graph = analyze(load(request.source), request.max_shapes)
     before = Before.of(graph)
     graph, findings = _at_a_fitting_opset(graph, request, options)
     measured, unmeasured = _measured(graph, request, options, measure)
     plan = make_plan(graph, options, measured)
+    if not plan.all_fp32:
+        plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
+    return Planned(graph, plan, before, kept_weights(graph, plan))
+
+
+def _applied(planned: Planned) -> tuple[Rewritten | None, Types]:
+    """The plan carried out and checked, in memory; nothing is rewritten where all stays FP32."""
+    graph, plan = planned.graph, planned.plan
     if plan.all_fp32:
-        _copy(graph, request)
-        return describe(request, before, plan, None, graph.types, time.monotonic() - started)
-    plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
+        return None, graph.types
     public = interface(graph.model)
     rewritten = rewrite(graph, plan)
-    types = check(rewritten.output.skeleton, public)
-    save(rewritten.output, request.target)
-    return describe(request, before, plan, rewritten, types, time.monotonic() - started)
+    return rewritten, check(rewritten.output.skeleton, public)
 
 
 def _options(request: ConvertRequest) -> Options:

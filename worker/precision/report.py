@@ -1,5 +1,7 @@
 """The conversion report: what became of a graph, and why. JSON with a version; every island has its reason."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -35,6 +37,23 @@ class Finding(_Value):
     detail: str
 
 
+class KeptWeight(_Value):
+    """A float weight that stays FP32, with the reason of its first reader. `size` is bytes."""
+
+    name: str
+    shape: tuple[int, ...]
+    size: int
+    reason: str
+    readers: tuple[str, ...]
+
+
+class NodeRun(_Value):
+    """`nodes` neighbours of one kind in the converted graph. `other` nodes handle no float."""
+
+    kind: Literal["half", "fp32", "cast", "other"]
+    nodes: int
+
+
 class Counts(_Value):
     """Tensors are float tensors that nodes produce; weights are float initializers and constants."""
 
@@ -54,7 +73,10 @@ class Counts(_Value):
 
 
 class ConversionReport(_Value):
-    """Schema version 1. `islands_by_family` counts islands; `dtypes_*` count tensors by ONNX dtype name."""
+    """Schema version 1. `islands_by_family` counts islands; `dtypes_*` count tensors by ONNX dtype name.
+
+    `node_runs` is the converted graph in the order of its file, without constants; subgraphs follow the main graph.
+    """
 
     schema_version: int = 1
     converter_version: str
@@ -70,4 +92,6 @@ class ConversionReport(_Value):
     islands: tuple[IslandReport, ...]
     attentions: tuple[AttentionReport, ...]
     findings: tuple[Finding, ...]
+    kept_weights: tuple[KeptWeight, ...] = ()
+    node_runs: tuple[NodeRun, ...] = ()
     seconds: float

@@ -10,8 +10,9 @@ from worker.graph.dtype import FLOAT
 from worker.graph.graph import Graph
 from worker.graph.types import Types
 from worker.precision.islands import Island
+from worker.precision.node_runs import node_runs
 from worker.precision.plan import Core, PrecisionPlan
-from worker.precision.report import AttentionReport, ConversionReport, Counts, Finding, IslandReport
+from worker.precision.report import AttentionReport, ConversionReport, Counts, Finding, IslandReport, KeptWeight
 from worker.precision.rewrite import Rewritten
 from worker.types import ConvertRequest
 from worker.version import CONVERTER_VERSION
@@ -44,22 +45,29 @@ class Before:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A model that was read, and what is to become of it. The rewrite mutates `graph`."""
+
+    graph: Graph
+    plan: PrecisionPlan
+    before: Before
+    kept_weights: tuple[KeptWeight, ...]
+
+
 def describe(
-    request: ConvertRequest,
-    before: Before,
-    plan: PrecisionPlan,
-    rewritten: Rewritten | None,
-    types: Types,
-    seconds: float,
+    request: ConvertRequest, planned: Planned, rewritten: Rewritten | None, types: Types, seconds: float
 ) -> ConversionReport:
-    """`rewritten` is None when the upload was copied as it is."""
+    """`rewritten` is None when the upload is taken as it is; `types` are those of the result."""
+    before, plan = planned.before, planned.plan
+    model = planned.graph.model if rewritten is None else rewritten.output.skeleton.model
     return ConversionReport(
         converter_version=CONVERTER_VERSION,
         mode=request.mode,
         trunk=request.trunk,
         bounded_attention=request.bounded_attention,
         opset_before=before.opsets,
-        opset_after=before.opsets if rewritten is None else walk.opsets(rewritten.output.skeleton.model),
+        opset_after=before.opsets if rewritten is None else walk.opsets(model),
         counts=_counts(before, plan, rewritten),
         dtypes_before=before.dtypes,
         dtypes_after=_dtypes(types),
@@ -70,6 +78,8 @@ def describe(
             *plan.findings,
             *(Finding(kind=f"declined: {d.family}", where=d.where, detail=d.reason) for d in plan.declined),
         ),
+        kept_weights=planned.kept_weights,
+        node_runs=node_runs(model, types),
         seconds=round(seconds, 3),
     )
 

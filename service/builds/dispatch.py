@@ -20,10 +20,11 @@ class Dispatcher:
     def ring(self, record: BuildRecord) -> None:
         """Raises Unavailable when the broker is away."""
         broker.ring(self._app, record.id, queue_of(record), record.spec.priority)
-        self._redis.set(_rung_key(record.id), 1, ex=RING_AGAIN_SECONDS)
+        self._redis.set(_rung_key(record.id), record.attempt, ex=RING_AGAIN_SECONDS)
 
-    def rung_lately(self, build: str) -> bool:
-        return bool(self._redis.exists(_rung_key(build)))
+    def rung_lately(self, build: str, attempt: int) -> bool:
+        """Whether the message that would end the wait after `attempt` was sent a few seconds ago."""
+        return self._redis.get(_rung_key(build)) == str(attempt)
 
     def waiting(self, queue: str) -> set[str]:
         """The builds that have a message in `queue`."""

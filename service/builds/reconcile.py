@@ -125,7 +125,7 @@ class _Pass:
         if attempts and not self._handed_back(build, attempts):
             self._reclaim(build, attempts)
         else:
-            self._ring_if_unheard(build)
+            self._ring_if_unheard(build, attempts)
 
     def _drop_if_abandoned(self, build: str) -> None:
         if now() - ULID.from_str(build).datetime > ABANDONED:
@@ -146,14 +146,14 @@ class _Pass:
         if self._in_grace:
             return
         if may_follow(attempts, "worker-lost"):
-            self._ring_if_unheard(build)
+            self._ring_if_unheard(build, attempts)
             return
         finished = self._facts.end(build, _worker_lost(attempts))
         if finished is not None:
             self._builds.close(build, finished)
 
-    def _ring_if_unheard(self, build: str) -> None:
-        if self._dispatcher.rung_lately(build):
+    def _ring_if_unheard(self, build: str, attempts: tuple[Attempt, ...]) -> None:
+        if self._dispatcher.rung_lately(build, attempts[-1].n if attempts else 0):
             return
         record = self._builds.restore(build)
         if record is None or build in self._waiting(queue_of(record)):

@@ -68,7 +68,7 @@ def test_a_build_that_waits_in_its_queue_is_not_rung_again(
     reconciler.run_once()
     client.delete(f"atoll:rung:{accepted.id}")
     reconciler.run_once()
-    assert not dispatcher.rung_lately(accepted.id)
+    assert not dispatcher.rung_lately(accepted.id, 0)
 
 
 def test_a_running_build_is_left_alone(
@@ -92,6 +92,20 @@ def test_a_build_whose_worker_died_is_rung_for_another_attempt(
     reconciler.run_once()
     assert waiting(dispatcher, accepted) == {accepted.id}
     assert status(builds, accepted.id) is Status.QUEUED
+
+
+def test_a_ring_that_was_heard_does_not_delay_the_next(
+    reconciler: Reconciler, recovery: Recovery, dispatcher: Dispatcher, builds: BuildRepository, accept: Accept,
+    client: redis.Redis,
+) -> None:  # fmt: skip
+    accepted = accept()
+    reconciler.run_once()
+    client.delete(queue_of(new_record(accepted)), *client.keys("build.*"))
+    claim(builds, accepted.id)
+    while recovery.in_grace():
+        pass
+    reconciler.run_once()
+    assert waiting(dispatcher, accepted) == {accepted.id}
 
 
 def test_after_a_flush_workers_get_time_to_renew_their_leases(

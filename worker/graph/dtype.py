@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto
 
 
@@ -18,6 +17,16 @@ class HalfType:
     numpy: np.dtype
     type_string: str
     max: float
+    smallest_normal: float
+
+    @property
+    def lossy_below(self) -> float:
+        """A tensor whose largest value is below this may lose a noticeable part of itself to subnormals."""
+        return 16 * self.smallest_normal
+
+    def bits(self, value: float) -> int:
+        """The bits of a positive value in this type; they are ordered as the values are."""
+        return int(np.array(value, self.numpy).view(np.uint16))
 
     @property
     def mask_floor(self) -> float:
@@ -25,8 +34,10 @@ class HalfType:
         return -self.max / 2
 
 
-FP16 = HalfType("fp16", TensorProto.FLOAT16, np.dtype(np.float16), "tensor(float16)", 65504.0)
-BF16 = HalfType("bf16", TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16), "tensor(bfloat16)", 3.3895313892515355e38)
+FP16 = HalfType("fp16", TensorProto.FLOAT16, np.dtype(np.float16), "tensor(float16)", 65504.0, 2.0**-14)
+BF16 = HalfType(
+    "bf16", TensorProto.BFLOAT16, np.dtype(ml_dtypes.bfloat16), "tensor(bfloat16)", 3.3895313892515355e38, 2.0**-126
+)
 HALF_TYPES = {half.name: half for half in (FP16, BF16)}
 
 FLOAT = "tensor(float)"
@@ -43,9 +54,3 @@ def dtype_name(elem_type: int) -> str:
 
 def itemsize(elem_type: int) -> int:
     return int(onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize)
-
-
-def max_abs_finite(values: NDArray[np.float32]) -> float:
-    """The largest finite magnitude; 0 for an empty tensor."""
-    finite = values[np.isfinite(values)]
-    return float(np.abs(finite).max()) if finite.size else 0.0

@@ -1,23 +1,28 @@
 """Writes a model whose weights are still in other files: streamed, converted on the way, whole or not at all."""
 
+import errno
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-import numpy as np
+import psutil
 from onnx import TensorProto
 
-from service.errors import InsufficientStorage
+from service.errors import ConversionFailed, InsufficientStorage
 from worker.graph import walk
-from worker.graph.payload import Payload
 from worker.graph.skeleton import Skeleton, fields, length_prefixed
-from worker.graph.weights import Conversion, payload_floats
+from worker.graph.stream import Peaks, Piece, Source, length_of, write_pieces
+from worker.graph.weights import Conversion
 
 LARGEST_FILE = (2 << 30) - (1 << 20)
 """Protobuf refuses messages of 2 GiB; above this the weights go into a file of their own."""
 
 _ALIGNMENT = 4096
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _RAW_DATA, _DATA_LOCATION, _EXTERNAL_DATA = 9, 14, 13
 _PATHS: dict[str, dict[int, str]] = {
     "ModelProto": {7: "GraphProto"},
@@ -25,32 +30,6 @@ _PATHS: dict[str, dict[int, str]] = {
     "NodeProto": {5: "AttributeProto"},
     "AttributeProto": {5: "TensorProto", 6: "GraphProto", 10: "TensorProto", 11: "GraphProto"},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Bytes that will be written from a payload, perhaps converted. `length` is what is written."""
-
-    payload: Payload
-    conversion: Conversion | None
-
-    @property
-    def length(self) -> int:
-        return (
-            self.payload.length
-            if self.conversion is None
-            else self.payload.length // 4 * self.conversion.half.numpy.itemsize
-        )
-
-    def chunks(self) -> Iterator[bytes]:
-        if self.conversion is None:
-            yield from self.payload.chunks()
-            return
-        for values in payload_floats(self.payload):
-            yield np.ascontiguousarray(self.conversion.apply(values)).tobytes()
-
-
-Piece = bytes | Source
 
 
 @dataclass(slots=True)
@@ -68,55 +47,93 @@ class Output:
         return Source(self.skeleton.payloads[key], self.conversions.get(key))
 
 
+@dataclass(slots=True)
+class Draft:
+    """A model under temporary names: `write` it, look at what the conversion met, and `commit` it.
+
+    `target` gets a `.data` file beside it when the model is too large for one file. Leaving the `with` block without
+    a commit leaves nothing; drafts of dead processes are swept.
+    """
+
+    output: Output
+    target: Path
+    _written: list[tuple[Path, Path]] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        _sweep(self.target)
+        return self
+
+    def write(self) -> Peaks:
+        """Raises InsufficientStorage when the disk is full, ConversionFailed when it cannot be written otherwise."""
+        external = [tensor for tensor in walk.tensors(self.output.skeleton.model) if _is_external(tensor)]
+        weights = sum(self.output.source(_key(tensor)).length for tensor in external)
+        if self.output.skeleton.model.ByteSize() + weights < LARGEST_FILE:
+            return self._file(self.target, _spliced(self.output))
+        data = self.target.with_name(self.target.name + ".data")
+        pieces = _laid_out(self.output, external, data.name)
+        peaks = self._file(data, pieces)
+        self._file(self.target, [self.output.skeleton.model.SerializeToString(deterministic=True)])
+        return peaks
+
+    def commit(self) -> None:
+        """Gives the files their names, the graph last."""
+        for temporary, target in self._written:
+            temporary.replace(target)
+        self._written.clear()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for temporary, _ in self._written:
+            temporary.unlink(missing_ok=True)
+
+    def _file(self, target: Path, pieces: list[Piece]) -> Peaks:
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        self._written.append((temporary, target))
+        try:
+            return write_pieces(temporary, pieces)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise InsufficientStorage(f"{target} cannot be written: the disk is full") from error
+            raise ConversionFailed(f"{target} cannot be written: {error.strerror}") from error
+
+
 def save(output: Output, target: Path) -> None:
-    """Writes `target`, and `target` + `.data` when the model is too large for one file. Raises InsufficientStorage."""
-    keys = [_key(tensor) for tensor in walk.tensors(output.skeleton.model) if _is_external(tensor)]
-    total = output.skeleton.model.ByteSize() + sum(output.source(key).length for key in keys)
-    try:
-        if total < LARGEST_FILE:
-            _write(target, _spliced(output))
-        else:
-            _save_beside(output, target)
-    except OSError as error:
-        raise InsufficientStorage(f"{target} cannot be written: {error.strerror}") from error
+    """Writes the model and commits it. Raises as `Draft.write` does."""
+    with Draft(output, target) as draft:
+        draft.write()
+        draft.commit()
 
 
-def _save_beside(output: Output, target: Path) -> None:
-    data = target.with_name(target.name + ".data")
-    sources: list[Piece] = []
+def _sweep(target: Path) -> None:
+    """Removes what a process that was killed has left of the same target."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}(\.data)?\.(\d+)\.tmp")
+    for path in target.parent.glob(f".{target.name}*.tmp") if target.parent.is_dir() else ():
+        match = pattern.fullmatch(path.name)
+        if match and not psutil.pid_exists(int(match[2])):
+            path.unlink(missing_ok=True)
+
+
+def _laid_out(output: Output, external: Iterable[TensorProto], location: str) -> list[Piece]:
+    """The data file's pieces, aligned; tensors are pointed to their place. Equal sources are stored once."""
+    pieces: list[Piece] = []
     offsets: dict[Source, int] = {}
     at = 0
-    for tensor in walk.tensors(output.skeleton.model):
-        if not _is_external(tensor):
-            continue
+    for tensor in external:
         source = output.source(_key(tensor))
         if source not in offsets:
             padding = -at % _ALIGNMENT
-            sources.extend((bytes(padding), source))
+            pieces.extend((bytes(padding), source))
             offsets[source] = at + padding
             at += padding + source.length
-        _point(tensor, data.name, offsets[source], source.length)
-    _write(data, sources)
-    _write(target, [output.skeleton.model.SerializeToString(deterministic=True)])
+        _point(tensor, location, offsets[source], source.length)
+    return pieces
 
 
 def _point(tensor: TensorProto, location: str, offset: int, length: int) -> None:
     del tensor.external_data[:]
     for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
         tensor.external_data.add(key=key, value=value)
-
-
-def _write(target: Path, pieces: list[Piece]) -> None:
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            for piece in pieces:
-                file.writelines([piece] if isinstance(piece, bytes) else piece.chunks())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _is_external(tensor: TensorProto) -> bool:
@@ -130,7 +147,7 @@ def _key(tensor: TensorProto) -> str:
 def _spliced(output: Output) -> list[Piece]:
     """The serialized model with each payload back in its place, as pieces."""
     body = output.skeleton.model.SerializeToString(deterministic=True)
-    return _splice(output, "ModelProto", body, 0, len(body))
+    return _joined(_splice(output, "ModelProto", body, 0, len(body)))
 
 
 def _splice(output: Output, kind: str, data: bytes, start: int, end: int) -> list[Piece]:
@@ -144,7 +161,7 @@ def _splice(output: Output, kind: str, data: bytes, start: int, end: int) -> lis
             pieces.append(data[begin:stop])
             continue
         inner = _splice(output, child, data, value, stop)
-        pieces.append(length_prefixed(number, sum(map(_length, inner))))
+        pieces.append(length_prefixed(number, sum(map(length_of, inner))))
         pieces.extend(inner)
     return pieces
 
@@ -162,5 +179,14 @@ def _splice_tensor(output: Output, data: bytes, start: int, end: int) -> list[Pi
     return [*kept, length_prefixed(_RAW_DATA, source.length), source]
 
 
-def _length(piece: Piece) -> int:
-    return len(piece) if isinstance(piece, bytes) else piece.length
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Neighbouring bytes as one piece, so that each is one write."""
+    joined: list[Piece] = []
+    run: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            run.append(piece)
+            continue
+        joined.extend((b"".join(run), piece))
+        run = []
+    return [*joined, b"".join(run)]

@@ -1,6 +1,6 @@
 """Weights in bulk: streamed conversion to half, and what rounding would do to them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,6 @@ from onnx import TensorProto, numpy_helper
 from worker.graph.dtype import HalfType
 from worker.graph.payload import Payload
 from worker.graph.skeleton import Skeleton
-
-_SMALL_MAGNITUDE = 1e-3
-"""Only a tensor whose largest value is below this can lose a noticeable part of itself to FP16's subnormals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +39,36 @@ def clamp_finite(values: NDArray[np.float32], limit: float) -> NDArray[np.float3
     return np.where(np.isfinite(values), np.clip(values, -limit, limit), values).astype(np.float32)
 
 
-def float_chunks(skeleton: Skeleton, tensor: TensorProto) -> Iterator[NDArray[np.float32]]:
-    """An FP32 tensor's values in order, flat."""
-    payload = skeleton.payload(tensor)
-    if payload is None:
-        yield numpy_helper.to_array(tensor).reshape(-1)
-        return
-    yield from payload_floats(payload)
-
-
-def payload_floats(payload: Payload) -> Iterator[NDArray[np.float32]]:
-    for data in payload.chunks():
-        yield np.frombuffer(data, "<f4")
-
-
 def statistics(skeleton: Skeleton, tensor: TensorProto, half: HalfType) -> Statistics:
-    """One pass over the tensor; the rounding error is only worked out where it can matter."""
+    """Of an FP32 tensor, wherever its bytes lie."""
+    payload = skeleton.payload(tensor)
+    if payload is not None:
+        return payload_statistics(payload, half)
+    values = numpy_helper.to_array(tensor).reshape(-1)
+    return _statistics(lambda: iter((values,)), half)
+
+
+def payload_statistics(payload: Payload, half: HalfType) -> Statistics:
+    """One pass over the file; a second one where rounding may matter."""
+    return _statistics(lambda: (np.frombuffer(data, "<f4") for data in payload.chunks()), half)
+
+
+def _statistics(chunks: Callable[[], Iterator[NDArray[np.float32]]], half: HalfType) -> Statistics:
     max_abs, non_finite = 0.0, 0
-    for values in float_chunks(skeleton, tensor):
+    for values in chunks():
         low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
         if not np.isfinite(low) or not np.isfinite(high):
             finite = values[np.isfinite(values)]
             non_finite += values.size - finite.size
             low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         max_abs = max(max_abs, -low, high)
-    suspicious = 0.0 < max_abs < _SMALL_MAGNITUDE
-    return Statistics(max_abs, _rounding_loss(skeleton, tensor, half) if suspicious else 0.0, non_finite)
+    suspicious = 0.0 < max_abs < half.lossy_below
+    return Statistics(max_abs, _rounding_loss(chunks(), half) if suspicious else 0.0, non_finite)
 
 
-def _rounding_loss(skeleton: Skeleton, tensor: TensorProto, half: HalfType) -> float:
+def _rounding_loss(chunks: Iterator[NDArray[np.float32]], half: HalfType) -> float:
     error = total = 0.0
-    for values in float_chunks(skeleton, tensor):
+    for values in chunks:
         finite = values[np.isfinite(values)].astype(np.float64)
         rounded = finite.astype(np.float32).astype(half.numpy).astype(np.float64)
         error += float(((finite - rounded) ** 2).sum())

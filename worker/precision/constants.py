@@ -6,10 +6,8 @@ from math import prod
 from worker.graph.dtype import FLOAT, HalfType
 from worker.graph.graph import Graph
 from worker.graph.node import Node
-from worker.graph.weights import Statistics, statistics
-
-_LARGEST_LOSS = 2.0**-6
-"""A tensor that loses more than this of its L2 norm to rounding is kept; ordinary FP16 rounding costs 2^-11."""
+from worker.graph.weights import Statistics
+from worker.precision.weight_facts import LARGEST_LOSS, WeightFacts
 
 _BOUNDS: dict[str, frozenset[int]] = {
     "Clip": frozenset({1, 2}),
@@ -25,6 +23,7 @@ class ConstantHazards:
 
     graph: Graph
     half: HalfType
+    facts: WeightFacts
     saturated: set[str] = field(default_factory=set)
     non_finite: dict[str, int] = field(default_factory=dict)
     _known: dict[str, Statistics] = field(default_factory=dict)
@@ -49,7 +48,7 @@ class ConstantHazards:
                 self.saturated.add(name)
                 return None
             return f"constant {name!r} reaches {facts.max_abs:.4g}, beyond {self.half.name}'s {self.half.max:.5g}"
-        if facts.lost > _LARGEST_LOSS:
+        if facts.lost > LARGEST_LOSS:
             return f"constant {name!r} (up to {facts.max_abs:.3g}) loses {facts.lost:.0%} of itself to rounding"
         return None
 
@@ -71,7 +70,7 @@ class ConstantHazards:
     def _statistics(self, name: str) -> Statistics:
         if name not in self._known:
             tensor = self.graph.index.weights[name]
-            self._known[name] = statistics(self.graph.index.skeleton, tensor, self.half)
+            self._known[name] = self.facts.of(self.graph.index.skeleton, tensor)
             if self._known[name].non_finite and prod(tensor.dims) > 1:  # one -inf alone is a mask
                 self.non_finite[name] = self._known[name].non_finite
         return self._known[name]

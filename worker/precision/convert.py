@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from service.errors import CommandError
+from worker.graph.dtype import HALF_TYPES
 from worker.graph.graph import Graph, analyze
 from worker.graph.load import load
 from worker.graph.opset import raise_opset
-from worker.graph.save import save
+from worker.graph.save import Draft
 from worker.graph.types import Types
 from worker.precision.check import check, interface
 from worker.precision.kept_weights import kept_weights
@@ -20,6 +21,7 @@ from worker.precision.planner import Options, make_plan
 from worker.precision.report import ConversionReport, Finding
 from worker.precision.reporting import Before, Planned, describe
 from worker.precision.rewrite import Rewritten, rewrite
+from worker.precision.weight_facts import WeightFacts
 from worker.types import ConvertRequest
 
 _SUSPICIOUS = 0.125
@@ -45,13 +47,12 @@ def convert(request: ConvertRequest, measure: Measure | None = None) -> Conversi
     started = time.monotonic()
     if request.target.resolve() == request.source.resolve():
         raise CommandError(f"{request.target} is the upload itself; write the converted model elsewhere")
-    planned = plan_model(request, measure)
-    rewritten, types = _applied(planned)
-    if rewritten is None:
-        _copy(planned.graph, request)
-    else:
-        save(rewritten.output, request.target)
-    return describe(request, planned, rewritten, types, time.monotonic() - started)
+    facts = WeightFacts(HALF_TYPES[request.trunk], deferred=True)
+    while True:
+        planned = plan_model(request, measure, facts)
+        rewritten, types = _applied(planned)
+        if _written(planned, rewritten, request, facts):
+            return describe(request, planned, rewritten, types, time.monotonic() - started)
 
 
 def preview(request: ConvertRequest, measure: Measure | None = None) -> ConversionReport:
@@ -62,14 +63,14 @@ def preview(request: ConvertRequest, measure: Measure | None = None) -> Conversi
     return describe(request, planned, rewritten, types, time.monotonic() - started)
 
 
-def plan_model(request: ConvertRequest, measure: Measure | None = None) -> Planned:
+def plan_model(request: ConvertRequest, measure: Measure | None = None, facts: WeightFacts | None = None) -> Planned:
     """The model at the opset that its trunk dtype needs, and the plan for it. Raises a kind of InvalidModel."""
     options = _options(request)
     graph = analyze(load(request.source), request.max_shapes)
     before = Before.of(graph)
     graph, findings = _at_a_fitting_opset(graph, request, options)
     measured, unmeasured = _measured(graph, request, options, measure)
-    plan = make_plan(graph, options, measured)
+    plan = make_plan(graph, options, measured, facts)
     if not plan.all_fp32:
         plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
     return Planned(graph, plan, before, kept_weights(graph, plan))
@@ -83,6 +84,18 @@ def _applied(planned: Planned) -> tuple[Rewritten | None, Types]:
     public = interface(graph.model)
     rewritten = rewrite(graph, plan)
     return rewritten, check(rewritten.output.skeleton, public)
+
+
+def _written(planned: Planned, rewritten: Rewritten | None, request: ConvertRequest, facts: WeightFacts) -> bool:
+    """False when the weights turned out to be such that the plan must be another; `facts` then knows."""
+    if rewritten is None:
+        _copy(planned.graph, request)
+        return True
+    with Draft(rewritten.output, request.target) as draft:
+        if facts.learn(draft.write()):
+            return False
+        draft.commit()
+    return True
 
 
 def _options(request: ConvertRequest) -> Options:

@@ -15,6 +15,7 @@ from worker.precision.masks import Masks, plan_masks
 from worker.precision.plan import Cause, Core, Decision, PrecisionPlan
 from worker.precision.report import Finding
 from worker.precision.settle import settle
+from worker.precision.weight_facts import WeightFacts
 
 _MASK_HAZARD = "a finite mask value becomes infinite in half, and a fully masked row NaN"
 
@@ -32,8 +33,11 @@ class Options:
         return HALF_TYPES[self.trunk]
 
 
-def make_plan(graph: Graph, options: Options, measured: Mapping[str, float] | None = None) -> PrecisionPlan:
-    """`measured`: largest magnitudes of values, as far as somebody ran the model in FP32."""
+def make_plan(
+    graph: Graph, options: Options, measured: Mapping[str, float] | None = None, facts: WeightFacts | None = None
+) -> PrecisionPlan:
+    """`measured`: largest magnitudes of values, as far as somebody ran the model in FP32. `facts`: what is known of
+    weights; by default all are read."""
     half = options.half
     if options.mode == "none":
         options = replace(options, keep_fp32=("*",), keep_trunk=())
@@ -48,7 +52,7 @@ def make_plan(graph: Graph, options: Options, measured: Mapping[str, float] | No
     declined += [answer for answer in found if isinstance(answer, Declined)]
 
     claimed, legal = _claim(graph, islands, bounded, half)
-    hazards = ConstantHazards(graph, half)
+    hazards = ConstantHazards(graph, half, facts or WeightFacts(half))
     _claim_constants(graph, claimed, legal, hazards)
     _claim_released(graph, claimed, legal, options.keep_trunk)
     decisions = settle(graph, claimed, legal)

@@ -38,11 +38,15 @@ class Finding(_Value):
 
 
 class KeptWeight(_Value):
-    """A float weight that stays FP32, with the reason of its first reader. `size` is bytes."""
+    """A float weight that stays FP32, and why its first reader wants it so. `size` is bytes.
+
+    `cause` is the family of the reader's island, or what else keeps it in FP32.
+    """
 
     name: str
     shape: tuple[int, ...]
     size: int
+    cause: str
     reason: str
     readers: tuple[str, ...]
 

@@ -18,7 +18,10 @@ def kept_weights(graph: Graph, plan: PrecisionPlan) -> tuple[KeptWeight, ...]:
     readers: dict[str, list[Node]] = {}
     for name, node in _fp32_reads(graph, plan):
         readers.setdefault(name, []).append(node)
-    return tuple(_kept(graph.index.weights[name], nodes, plan, families) for name, nodes in readers.items())
+    return tuple(
+        _kept(name, graph.index.weights[name], nodes, *_why(nodes[0], plan, families))
+        for name, nodes in readers.items()
+    )
 
 
 def _fp32_reads(graph: Graph, plan: PrecisionPlan) -> Iterator[tuple[str, Node]]:
@@ -30,14 +33,16 @@ def _fp32_reads(graph: Graph, plan: PrecisionPlan) -> Iterator[tuple[str, Node]]
                 yield slot.name, node
 
 
-def _kept(tensor: TensorProto, nodes: list[Node], plan: PrecisionPlan, families: Mapping[int, str]) -> KeptWeight:
-    first, decision = nodes[0], plan.decisions[nodes[0].index]
+def _why(reader: Node, plan: PrecisionPlan, families: Mapping[int, str]) -> tuple[str, str]:
+    decision = plan.decisions[reader.index]
     if decision.is_half:
-        cause, reason = "held by the operator", f"{first.op} in {plan.half.name} reads it in FP32"
-    else:
-        cause, reason = families.get(first.index, decision.cause.value), decision.reason
+        return "held by the operator", f"{reader.op} in {plan.half.name} reads it in FP32"
+    return families.get(reader.index, decision.cause.value), decision.reason
+
+
+def _kept(name: str, tensor: TensorProto, nodes: list[Node], cause: str, reason: str) -> KeptWeight:
     return KeptWeight(
-        name=tensor.name or first.output,
+        name=name,
         shape=tuple(tensor.dims),
         size=prod(tensor.dims) * itemsize(tensor.data_type),
         cause=cause,

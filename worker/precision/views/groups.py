@@ -64,6 +64,10 @@ def families(report: ConversionReport) -> tuple[FamilyGroup, ...]:
     return tuple(sorted(found, key=lambda group: -group.nodes))
 
 
+def island_nodes(report: ConversionReport) -> int:
+    return sum(len(island.nodes) for island in report.islands)
+
+
 def cores(report: ConversionReport) -> tuple[CoreGroup, ...]:
     groups: dict[tuple[str, str], list[AttentionReport]] = {}
     for core in report.attentions:

@@ -56,10 +56,9 @@ def _opset(report: ConversionReport) -> str:
 
 
 def _islands(report: ConversionReport, first: int) -> Iterator[str]:
-    families = groups.families(report)
-    nodes = sum(group.nodes for group in families)
-    yield f"ISLANDS  {number(len(report.islands), 'island')}, {number(nodes, 'node')} kept in FP32"
-    for group in families:
+    nodes = number(groups.island_nodes(report), "node")
+    yield f"ISLANDS  {number(len(report.islands), 'island')}, {nodes} kept in FP32"
+    for group in groups.families(report):
         members = f"{number(len(group.islands), 'island')}, {number(group.nodes, 'node')}"
         yield f"  {visible(group.family)}: {members}; {visible(group.hazard)}"
         yield from _some(group.islands, first, _island)

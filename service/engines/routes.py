@@ -73,8 +73,10 @@ def newest_engine(
     return RedirectResponse(f"/engines/{manifest.digest}", status_code=302, headers={"Cache-Control": "no-cache"})
 
 
-@router.head("/engines/{digest}", responses=_DOWNLOAD, summary="Whether an engine is here, and its size")
-@router.get("/engines/{digest}", responses=_DOWNLOAD, summary="Download an engine")
+@router.head(
+    "/engines/{digest}", response_class=Response, responses=_DOWNLOAD, summary="Whether an engine is here, and its size"
+)
+@router.get("/engines/{digest}", response_class=Response, responses=_DOWNLOAD, summary="Download an engine")
 def get_engine(digest: str, request: Request, services: ServicesDep) -> Response:
     """The tag and Repr-Digest are the engine's digest, so a download can be resumed and verified."""
     manifest = services.engines.get(digest)
@@ -90,14 +92,24 @@ def get_manifest(digest: str, request: Request, services: ServicesDep) -> Respon
     return tagged_json(request, services.engines.get(digest).model_dump(mode="json"))
 
 
-@router.get("/engines/{digest}/onnx", responses=_DOWNLOAD, summary="The graph that the engine was built from")
+@router.get(
+    "/engines/{digest}/onnx",
+    response_class=Response,
+    responses=_DOWNLOAD,
+    summary="The graph that the engine was built from",
+)
 def get_onnx(digest: str, request: Request, services: ServicesDep) -> Response:
     manifest = services.engines.get(digest)
     filename = f"{_file_stem(manifest)}.onnx"
     return blob_response(request, services.store, manifest.onnx, media_type=_BYTES, filename=filename)
 
 
-@router.get("/engines/{digest}/onnx-data", responses=_DOWNLOAD, summary="The external data of that graph")
+@router.get(
+    "/engines/{digest}/onnx-data",
+    response_class=Response,
+    responses=_DOWNLOAD,
+    summary="The external data of that graph",
+)
 def get_onnx_data(digest: str, request: Request, services: ServicesDep) -> Response:
     """Save it under the name that Content-Disposition tells, beside the graph."""
     manifest = services.engines.get(digest)
@@ -107,13 +119,13 @@ def get_onnx_data(digest: str, request: Request, services: ServicesDep) -> Respo
     return blob_response(request, services.store, manifest.onnx_data, media_type=_BYTES, filename=name)
 
 
-@router.get("/engines/{digest}/report", responses=_DOWNLOAD, summary="The precision report")
+@router.get("/engines/{digest}/report", response_class=Response, responses=_DOWNLOAD, summary="The precision report")
 def get_report(digest: str, request: Request, services: ServicesDep) -> Response:
     manifest = services.engines.get(digest)
     return blob_response(request, services.store, manifest.report, media_type="application/json")
 
 
-@router.get("/engines/{digest}/log", responses=_DOWNLOAD, summary="The build's log, as text")
+@router.get("/engines/{digest}/log", response_class=Response, responses=_DOWNLOAD, summary="The build's log, as text")
 def get_log(digest: str, request: Request, services: ServicesDep) -> Response:
     manifest = services.engines.get(digest)
     return blob_response(request, services.store, manifest.log, media_type="text/plain; charset=utf-8")

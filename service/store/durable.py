@@ -98,6 +98,16 @@ def link_if_absent(source: Path, target: Path) -> bool:
     return created
 
 
+def unlink_if_there(target: Path) -> bool:
+    """Remove a name, durably; False if there was none."""
+    try:
+        target.unlink()
+    except FileNotFoundError:
+        return False
+    sync_folder(target.parent)
+    return True
+
+
 @contextmanager
 def exclusive(lock: Path) -> Iterator[None]:
     """Hold a lock between processes; it goes with its holder."""

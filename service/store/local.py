@@ -67,13 +67,8 @@ class LocalStore:
 
     def delete(self, path: str) -> bool:
         target = on_disk(self.root, path)
-        with durable.write_errors():
-            try:
-                target.unlink()
-            except FileNotFoundError:
-                return False
-            durable.sync_folder(target.parent)
-            return True
+        with durable.write_errors(), durable.exclusive(self._lock):
+            return durable.unlink_if_there(target)
 
     def new_blob(self) -> "LocalBlobWriter":
         return LocalBlobWriter(self)
@@ -97,9 +92,7 @@ class LocalStore:
         with durable.write_errors(), durable.exclusive(self._lock):
             if blob.stamp is None or not path.exists() or path.stat().st_mtime_ns != blob.stamp:
                 return False
-            path.unlink()
-            durable.sync_folder(path.parent)
-            return True
+            return durable.unlink_if_there(path)
 
     def blob(self, digest: str) -> Blob | None:
         path = self._blob_path(digest)
@@ -141,13 +134,14 @@ class LocalStore:
         """
         target = self._blob_path(digest)
         stamp = temporary.stat().st_mtime_ns
-        created = durable.link_if_absent(temporary, target)
-        if not created:
-            with durable.exclusive(self._lock):
-                self._replace_unless_verified(temporary, target, digest)
-                os.utime(target, ns=(now := time.time_ns(), now))
-        self._verified.remember(digest, target)
-        return stamp if created else None
+        if durable.link_if_absent(temporary, target):
+            self._verified.remember(digest, temporary)
+            return stamp
+        with durable.exclusive(self._lock):
+            self._replace_unless_verified(temporary, target, digest)
+            os.utime(target, ns=(now := time.time_ns(), now))
+            self._verified.remember(digest, target)
+        return None
 
     def _replace_unless_verified(self, temporary: Path, target: Path, digest: str) -> None:
         if target.exists() and self._verified.knows(digest, target):

@@ -114,7 +114,8 @@ def test_the_version_tells_what_live_workers_build(api: httpx.Client, client: re
     ]
 
 
-def test_while_redis_is_away_the_store_still_answers(tmp_path: Path, model_bytes: bytes) -> None:
+def test_while_redis_is_away_the_store_still_answers(tmp_path: Path, model_bytes: bytes, publish) -> None:
+    engine = publish(b"plan")
     server = ValkeyServer()
     server.start()
     settings = Settings(redis_url=server.connection_url, store=tmp_path / "store", reconcile_seconds=60)
@@ -124,8 +125,18 @@ def test_while_redis_is_away_the_store_still_answers(tmp_path: Path, model_bytes
         found = api.get(f"/models/{model}")
         assert (found.status_code, found.json()["engines"]) == (200, None)
         assert api.head(f"/blobs/{digest_of(model_bytes)}").status_code == 200
+        assert api.get(f"/engines/{engine.digest}").content == b"plan"
+        for part in ("manifest", "onnx", "report", "log"):
+            assert api.get(f"/engines/{engine.digest}/{part}").status_code == 200
         assert api.get("/healthz").status_code == 200
-        for path in ("/readyz", "/version", "/engines", "/builds", "/workers"):
+        for path in (
+            "/readyz",
+            "/version",
+            "/engines",
+            f"/models/{model}/engines/portable/rope",
+            "/builds",
+            "/workers",
+        ):
             response = api.get(path)
             assert (response.status_code, problem(response)["type"]) == (503, "urn:atoll:problem:unavailable"), path
             assert "retry-after" in response.headers

@@ -1,13 +1,16 @@
 """Models over HTTP: uploads of every kind, and what is left of those that are refused."""
 
 import base64
+import errno
 import hashlib
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from service.canonical import digest_of
+from service.main import create_app
 from service.models.types import model_id
 from service.settings import Settings
 from service.store.local import LocalStore
@@ -133,10 +136,6 @@ def test_locations_that_differ_in_case_only_are_refused(api, store, external_mod
 
 
 def test_a_body_over_the_limit_is_refused(settings: Settings, client, store, model_bytes: bytes) -> None:
-    from starlette.testclient import TestClient
-
-    from service.main import create_app
-
     small = settings.model_copy(update={"max_model_bytes": 10, "max_json_bytes": 10})
     with TestClient(create_app(small)) as api:
         announced = api.post("/models", content=model_bytes)
@@ -146,6 +145,21 @@ def test_a_body_over_the_limit_is_refused(settings: Settings, client, store, mod
     for response in (announced, chunked, form, document):
         assert (response.status_code, slug(response)) == (413, "too-large")
     assert nothing_is_stored(store)
+
+
+@pytest.mark.parametrize(("code", "status"), [(errno.ENOSPC, 507), (errno.EDQUOT, 507), (errno.EIO, 503)])
+def test_a_failing_disk_is_told_and_nothing_stays(
+    api, store, model_bytes: bytes, monkeypatch: pytest.MonkeyPatch, code: int, status: int
+) -> None:
+    def fail(file: object) -> None:
+        raise OSError(code, "no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("service.store.durable.sync_file", fail)
+        answers = [api.post("/models", content=model_bytes), api.post("/models", files={"model": model_bytes})]
+    assert [answer.status_code for answer in answers] == [status, status]
+    assert nothing_is_stored(store)
+    assert api.post("/models", content=model_bytes).status_code == 201
 
 
 def test_a_known_model_needs_no_upload(api, model_bytes: bytes) -> None:

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,29 @@ def test_an_upload_does_not_take_back_what_others_stored_too(tmp_path: Path, ano
     assert not store.take_back(second)
     assert not store.take_back(first)
     assert store.open_blob(first.digest).read() == b"shared"
+
+
+def test_a_blob_survives_all_who_take_theirs_back(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    stop = threading.Event()
+
+    def refused() -> None:
+        while not stop.is_set():
+            store.take_back(add(store, b"shared"))
+
+    threads = [threading.Thread(target=refused) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            blob = add(store, b"shared")
+            kept = store.blob(blob.digest) == blob and store.open_blob(blob.digest).read() == b"shared"
+            store.delete(f"blobs/{blob.digest}")
+            assert kept
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_a_file_from_another_file_system_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ SERVE = """
 import socket, sys, uvicorn
 from service.main import create_app
 from service.settings import Settings
-server = uvicorn.Server(uvicorn.Config(create_app(Settings()), log_level="warning"))
+server = uvicorn.Server(uvicorn.Config(create_app(Settings()), log_level="warning", timeout_graceful_shutdown=2))
 server.run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 """
 

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -31,6 +32,11 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return holds()
 
 
+def received(store: LocalStore) -> int:
+    """Bytes of uploads that are not complete."""
+    return sum(file.stat().st_size for file in store.tmp.iterdir())
+
+
 CUT = {
     "raw": ("", bytes(3 * MEBIBYTE), 0),
     "form": (
@@ -44,12 +50,21 @@ CUT = {
 
 @pytest.mark.parametrize(("head", "body", "blobs"), CUT.values(), ids=CUT)
 def test_a_cut_upload_leaves_nothing(server, store: LocalStore, head: str, body: bytes, blobs: int) -> None:
-    connection = begin(server.port, head, body)
-    assert eventually(lambda: any(file.stat().st_size for file in store.tmp.iterdir()))
-    assert len(list(store.list("blobs/"))) == blobs
-    connection.close()
+    with begin(server.port, head, body):
+        assert eventually(lambda: len(list(store.list("blobs/"))) == blobs and received(store) >= MEBIBYTE)
     assert eventually(lambda: not [*store.tmp.iterdir(), *store.list("blobs/")])
     assert httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+def test_the_same_upload_many_times_at_once_is_one_model(server, store: LocalStore, model_bytes: bytes) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(
+            pool.map(lambda _: httpx.post(f"{server.url}/models", content=model_bytes, timeout=60), range(32))
+        )
+    assert sorted({answer.status_code for answer in answers}) == [200, 201]
+    assert [answer.status_code for answer in answers].count(201) == 1
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert len([*store.list("blobs/"), *store.tmp.iterdir()]) == 1
 
 
 @pytest.fixture

@@ -13,8 +13,10 @@ from itertools import chain, islice
 from typing import Any, Generic, TypeVar, cast
 
 import redis
+from pydantic import ValidationError
 from ulid import ULID
 
+from service import log
 from service.builds.types import BuildRecord, Status
 from service.workers.types import queue_name
 
@@ -24,6 +26,7 @@ _BATCH = 200
 _SINGLE = ("model", "arch", "mode", "trunk", "key", "submitter", "group")
 
 T = TypeVar("T")
+_log = log.get(__name__)
 
 # Writes a record and its index entries if nobody wrote since `expected` was read; answers the new revision or "".
 # Revisions are the server's microseconds, made strictly increasing: they stay unique across a flush.
@@ -87,7 +90,11 @@ class BuildProjection:
         doc, rev = cast("list[str | None]", self._redis.hmget(_record_key(build), ["doc", "rev"]))
         if doc is None or rev is None:
             return None
-        return Versioned(BuildRecord.model_validate_json(doc), rev)
+        record = _parsed(doc)
+        if record is None:
+            self._redis.delete(_record_key(build))
+            return None
+        return Versioned(record, rev)
 
     def get_many(self, builds: Sequence[str]) -> tuple[BuildRecord, ...]:
         """Those of `builds` that have a record, in the given order."""
@@ -95,7 +102,8 @@ class BuildProjection:
             for build in builds:
                 pipe.hget(_record_key(build), "doc")
             docs = pipe.execute()
-        return tuple(BuildRecord.model_validate_json(doc) for doc in docs if doc is not None)
+        found = (_parsed(doc) for doc in docs if doc is not None)
+        return tuple(record for record in found if record is not None)
 
     def rev(self, build: str) -> str | None:
         return cast("str | None", self._redis.hget(_record_key(build), "rev"))
@@ -124,11 +132,14 @@ class BuildProjection:
         ids = list(islice(self._matching(wanted, cursor, limit), limit + 1))
         return Page(self.get_many(ids[:limit]), ids[limit - 1] if len(ids) > limit else None)
 
-    def position(self, record: BuildRecord) -> int | None:
-        """How many builds of the same queue a worker takes before this one; None when it does not wait."""
-        if record.status is not Status.QUEUED:
-            return None
-        return cast("int | None", self._redis.zrank(waiting_key(queue_of(record)), record.id))
+    def positions(self, records: Sequence[BuildRecord]) -> dict[str, int]:
+        """For each of `records` that waits: how many builds of its queue a worker takes before it."""
+        waiting = [record for record in records if record.status is Status.QUEUED]
+        with self._redis.pipeline(transaction=False) as pipe:
+            for record in waiting:
+                pipe.zrank(waiting_key(queue_of(record)), record.id)
+            ranks = pipe.execute()
+        return {record.id: rank for record, rank in zip(waiting, ranks, strict=True) if rank is not None}
 
     def depth(self, queue: str) -> int:
         """How many builds wait in a queue."""
@@ -165,6 +176,15 @@ class BuildProjection:
                 found = iter(pipe.execute())
             hits = [[_members(batch, next(found)) for _ in keys] for keys in others]
             yield from (build for build in batch if all(any(build in hit for hit in group) for group in hits))
+
+
+def _parsed(doc: str) -> BuildRecord | None:
+    """None for what another version of atoll wrote differently: it counts as lost, and is computed again."""
+    try:
+        return BuildRecord.model_validate_json(doc)
+    except ValidationError as error:
+        _log.warning("a record cannot be read", action="projection.unreadable", error=str(error))
+        return None
 
 
 def queue_of(record: BuildRecord) -> str:

@@ -18,7 +18,7 @@ from service.builds.repository import (
     record_from_facts,
     runs,
 )
-from service.builds.submission import Submission, Submitter
+from service.builds.submission import Admission, Submission
 from service.builds.types import BuildRecord, BuildSpec, Finished, Group, Status, now
 from service.errors import BuildNotFound, Conflict, GroupNotFound
 from service.models.service import ModelService
@@ -62,7 +62,7 @@ class BuildService:
         self._dispatcher = Dispatcher(settings, redis)
         self._recovery = Recovery(redis, self._builds, settings.lease_seconds)
         self._reconciler = Reconciler(settings, redis, self._builds, self._recovery, self._dispatcher)
-        self._submitter = Submitter(store, redis, self._builds, self._recovery, self._dispatcher, models, workers)
+        self._admission = Admission(store, redis, self._builds, self._recovery, self._dispatcher, models, workers)
 
     def start(self) -> None:
         self._reconciler.start()
@@ -89,10 +89,10 @@ class BuildService:
         `fingerprint` identifies the request that `idempotency_key` came with. Raises NoWorker, InvalidOptions,
         MissingProfile, ModelNotFound, Conflict, IdempotencyKeyReused, and redis' errors with nothing stored.
         """
-        submission = self._submitter.submit(
+        submission = self._admission.submit(
             spec, archs=archs, submitter=submitter, idempotency_key=idempotency_key, fingerprint=fingerprint
         )
-        return replace(submission, records=tuple(self._with_position(record) for record in submission.records))
+        return replace(submission, records=self._with_positions(submission.records))
 
     def get(self, build: str) -> Versioned:
         """The record and its revision; while Redis is away, what the store tells. Raises BuildNotFound."""
@@ -107,7 +107,8 @@ class BuildService:
             shown = Versioned(record, "") if record else None
         if shown is None:
             raise _not_found(build)
-        return Versioned(self._with_position(shown.record), shown.rev)
+        [record] = self._with_positions((shown.record,))
+        return Versioned(record, shown.rev)
 
     def rev(self, build: str) -> str | None:
         """The revision alone, for those who wait for it to change."""
@@ -116,13 +117,13 @@ class BuildService:
     def list(self, wanted: BuildFilter, limit: int, cursor: str | None = None) -> Page[BuildRecord]:
         """Newest first."""
         page = self._builds.projection.list(wanted, limit, cursor)
-        return Page(tuple(self._with_position(record) for record in page.items), page.next)
+        return Page(self._with_positions(page.items), page.next)
 
     def get_many(self, builds: tuple[str, ...]) -> tuple[BuildRecord, ...]:
         """The records of those that exist, in the given order."""
         shown = {record.id: record for record in self._builds.projection.get_many(builds)}
         found = (shown.get(build) or self._builds.restore(build) for build in builds if _ID.fullmatch(build))
-        return tuple(self._with_position(record) for record in found if record is not None)
+        return self._with_positions(tuple(record for record in found if record is not None))
 
     def result(self, build: str) -> Finished | None:
         """The end of a build and the blobs that it left; None while it has none. Raises BuildNotFound."""
@@ -145,8 +146,8 @@ class BuildService:
         if record.status is Status.CANCELLED:
             return record
         self._check_cancellable(record, force)
+        self._builds.leases.request_cancel(build)  # first: while Redis is away nothing is stored
         self._builds.facts.request_cancel(build)
-        self._builds.leases.request_cancel(build)
         if not self._builds.leases.held([build]):
             self._end_waiting(build)
         return self.get(build).record
@@ -168,11 +169,12 @@ class BuildService:
         if finished is not None:
             self._builds.close(build, finished)
 
-    def _with_position(self, record: BuildRecord) -> BuildRecord:
+    def _with_positions(self, records: tuple[BuildRecord, ...]) -> tuple[BuildRecord, ...]:
         try:
-            return record.evolve(queue_position=self._builds.projection.position(record))
+            positions = self._builds.projection.positions(records)
         except REDIS_AWAY:
-            return record  # read from the store; a position is live information and stays unknown
+            return records  # read from the store; a position is live information and stays unknown
+        return tuple(record.evolve(queue_position=positions.get(record.id)) for record in records)
 
 
 def _check_id(build: str) -> None:

@@ -51,7 +51,7 @@ class _Request:
     fingerprint: str
 
 
-class Submitter:
+class Admission:
     """The path of `POST /builds`. Nothing is stored before every part of the request was found to be good."""
 
     def __init__(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import redis
 
 from service.builds.projection import BuildFilter, queue_of
 from service.builds.record import new_record
@@ -147,8 +148,20 @@ def test_an_index_follows_the_status(projection: BuildProjection, put: Any) -> N
 
 def test_positions_follow_priority_then_age(projection: BuildProjection, put: Any) -> None:
     plain, later, urgent, elsewhere = put(), put(), put(priority=9), put(arch="sm_86")
-    assert [projection.position(record) for record in (urgent, plain, later, elsewhere)] == [0, 1, 2, 0]
+    expected = {urgent.id: 0, min(plain.id, later.id): 1, max(plain.id, later.id): 2, elsewhere.id: 0}
+    assert projection.positions([urgent, plain, later, elsewhere]) == expected
     assert projection.depth(queue_of(plain)) == 3
     running = projection.put(urgent.evolve(status=Status.RUNNING, attempt=1))
-    assert projection.position(running) is None
-    assert projection.position(plain) == 0
+    assert projection.positions([running]) == {}
+    assert projection.positions([plain, later]) == {min(plain.id, later.id): 0, max(plain.id, later.id): 1}
+
+
+def test_a_record_of_another_version_counts_as_lost(
+    builds: BuildRepository, accept: Accept, client: redis.Redis
+) -> None:
+    accepted = accept()
+    builds.restore(accepted.id)
+    client.hset(f"atoll:build:{accepted.id}", "doc", '{"of": "another version"}')
+    assert builds.projection.get_many([accepted.id]) == ()
+    assert builds.projection.get(accepted.id) is None
+    assert builds.restore(accepted.id) == new_record(accepted)

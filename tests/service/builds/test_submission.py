@@ -162,7 +162,7 @@ def test_while_redis_is_away_nothing_is_stored(
     wanted = spec()
     nowhere = redis.Redis(port=1, decode_responses=True, retry=None)
     away = BuildService(
-        settings, service._submitter._store, nowhere, service._submitter._models, WorkerRepository(nowhere)
+        settings, service._admission._store, nowhere, service._admission._models, WorkerRepository(nowhere)
     )
     with pytest.raises(redis.ConnectionError):
         away.submit(wanted)
@@ -173,7 +173,7 @@ def test_a_record_can_be_read_while_redis_is_away(service: BuildService, setting
     record = service.submit(spec()).records[0]
     nowhere = redis.Redis(port=1, decode_responses=True, retry=None)
     away = BuildService(
-        settings, service._submitter._store, nowhere, service._submitter._models, WorkerRepository(nowhere)
+        settings, service._admission._store, nowhere, service._admission._models, WorkerRepository(nowhere)
     )
     assert away.get(record.id).record.key == record.key
 

@@ -44,3 +44,10 @@ def test_a_beat_after_a_flush_restores_the_announcement(workers: WorkerRepositor
     assert workers.live() == ()
     workers.announce(info("a"), 600)
     assert [worker.name for worker in workers.live()] == ["a"]
+
+
+def test_an_announcement_of_another_version_does_not_count(workers: WorkerRepository, client: redis.Redis) -> None:
+    workers.announce(info("a"), 600)
+    workers.announce(info("b"), 600)
+    client.set("atoll:worker:a", '{"name": "a", "of": "another version"}')
+    assert [worker.name for worker in workers.live()] == ["b"]

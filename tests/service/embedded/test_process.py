@@ -10,10 +10,17 @@ import pytest
 from service.embedded import process as process_module
 from service.embedded.process import Process, ProcessSpec, tail
 
-IGNORES_SIGTERM = (
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-)
-HAS_A_CHILD = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True); input()"
+IGNORES_SIGTERM = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("up")
+time.sleep(60)
+"""
+HAS_A_CHILD = """
+import subprocess, time
+print(subprocess.Popen(["sleep", "60"]).pid)
+time.sleep(60)
+"""
 
 
 def spec(tmp_path: Path, source: str, stop_seconds: float = 5.0) -> ProcessSpec:

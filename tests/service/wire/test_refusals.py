@@ -116,7 +116,6 @@ MODELS: dict[str, tuple[Change, type[InvalidModel], str]] = {
     "ir_version 9999": (lambda m: put(m, ir_version=9999), UnsupportedOpset, "9999"),
     "opset 0": (opset(0), UnsupportedOpset, "version 0"),
     "opset -1": (opset(-1), UnsupportedOpset, "version -1"),
-    "opset 6": (opset(6), UnsupportedOpset, "opset 6; 7 to"),
     "opset 9999": (opset(9999), UnsupportedOpset, "opset 9999"),
     "no ai.onnx opset": (opset(1, "com.microsoft"), UnsupportedOpset, "no opset"),
     "raw data short": (weigh(raw_data=bytes(31)), TensorSizeMismatch, "needs 32 bytes .* has 31"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import onnx
@@ -30,21 +31,19 @@ class Slot:
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """Identity is the object. `index` is the position in topological order over all scopes."""
+    """Identity is the object. `index` is the position in topological order over all scopes.
+
+    `op` is the operator's type; those outside ai.onnx carry their domain: `com.microsoft::FusedMatMul`.
+    """
 
     index: int
+    op: str
     proto: NodeProto
     graph: GraphProto
     opset: int
     schema: OpSchema | None
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
-
-    @property
-    def op(self) -> str:
-        """The operator's type; those outside ai.onnx carry their domain: `com.microsoft::FusedMatMul`."""
-        domain = self.proto.domain
-        return str(self.proto.op_type) if domain in ("", "ai.onnx") else f"{domain}::{self.proto.op_type}"
 
     @property
     def label(self) -> str:
@@ -84,17 +83,19 @@ class Node:
 
 
 def make_node(index: int, proto: NodeProto, graph: GraphProto, opset: int) -> Node:
-    schema = find_schema(proto, opset)
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    schema = find_schema(proto.op_type, domain, opset)
+    op = f"{domain}::{proto.op_type}" if domain else proto.op_type
     inputs = tuple(_slots(proto.input, schema.inputs if schema else None))
     outputs = tuple(_slots(proto.output, schema.outputs if schema else None))
-    return Node(index, proto, graph, opset, schema, inputs, outputs)
+    return Node(index, op, proto, graph, opset, schema, inputs, outputs)
 
 
-def find_schema(proto: NodeProto, opset: int) -> OpSchema | None:
+@lru_cache(maxsize=4096)
+def find_schema(op_type: str, domain: str, opset: int) -> OpSchema | None:
     """The schema in force, or None for an operator that this onnx does not know."""
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
     try:
-        return onnx.defs.get_schema(proto.op_type, max_inclusive_version=opset, domain=domain)
+        return onnx.defs.get_schema(op_type, max_inclusive_version=opset, domain=domain)
     except onnx.defs.SchemaError:
         return None
 

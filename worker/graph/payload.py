@@ -1,7 +1,7 @@
 """Weights as lazy references: where a tensor's bytes lie in a file, read in chunks only when somebody needs them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,11 @@ class Payload:
 
     def read(self) -> bytes:
         return b"".join(self.chunks())
+
+    def slices(self, starts: Iterable[int], length: int) -> bytes:
+        """`length` bytes from each of the starts (counted from the payload's own), one after the other."""
+        with self.path.open("rb") as file:
+            return b"".join(os.pread(file.fileno(), length, self.offset + start) for start in starts)
 
 
 def external_payload(folder: Path, location: str, offset: int, length: int | None, nbytes: int, tensor: str) -> Payload:

@@ -16,7 +16,6 @@ from onnx import TensorProto, numpy_helper
 
 from worker.graph.graph import Graph
 from worker.graph.node import Node
-from worker.graph.payload import Payload
 from worker.precision.islands.base import Island, Surroundings
 from worker.precision.islands.normalization import DecomposedNorm
 from worker.precision.ops import MOVEMENT
@@ -24,7 +23,7 @@ from worker.precision.ops import MOVEMENT
 SIGMAS = 6.0
 """The largest of a million normal values lies about five sigmas out."""
 
-_SAMPLES = 256
+_SAMPLES, _ROWS, _ELEMENTS = 64, 1024, 1 << 14
 _HUGE = 1e9
 _UNIT = frozenset({"Sigmoid", "Tanh", "Cos", "Sin", "Erf", "Softmax", "LSTM", "GRU", "RNN", "HardSigmoid", "Softsign"})
 _NORMS = frozenset({"LayerNormalization", "RMSNormalization", "GroupNormalization", "InstanceNormalization"})
@@ -106,9 +105,11 @@ class Magnitudes:
         shape = (dims[0], prod(dims[1:])) if by_row else (prod(dims[:-1]), dims[-1])
         if prod(shape) == 0:
             return np.zeros(1), 0.0
-        values = np.nan_to_num(_sample(self.graph, tensor, shape, along=1 if by_row else 0).astype(np.float64))
+        values = _sample(self.graph, tensor, shape, along=1 if by_row else 0)
         length, axis = (shape[1], 1) if by_row else (dims[-2], 0)
-        return np.sqrt((values**2).mean(axis=axis) * length), float(np.abs(values).max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = np.sqrt(np.square(values).mean(axis=axis, dtype=np.float64) * length)
+        return np.nan_to_num(norms, posinf=_HUGE), min(float(np.abs(values).max()), _HUGE)
 
 
 def _normal(rms: float) -> Magnitude:
@@ -120,21 +121,16 @@ def _capped(size: Magnitude) -> Magnitude:
 
 
 def _sample(graph: Graph, tensor: TensorProto, shape: tuple[int, int], along: int) -> NDArray[np.float32]:
-    """At most `_SAMPLES` rows (along 0), or that many elements of each row (along 1), of the tensor as a matrix."""
+    """A part of the tensor as a matrix: some whole rows (along 0), or the start of each of many rows (along 1)."""
     payload = graph.index.skeleton.payload(tensor)
     if payload is None:
         values = numpy_helper.to_array(tensor).reshape(shape)
         return values[:: max(1, shape[0] // _SAMPLES)] if along == 0 else values
     rows, columns = shape
-    if along == 0:
-        picked = range(0, rows, max(1, rows // _SAMPLES))
-        return np.stack([_floats(payload, row * columns, columns) for row in picked])
-    width = min(columns, max(_SAMPLES, 1 << 16) if rows == 1 else _SAMPLES)
-    return np.stack([_floats(payload, row * columns, width) for row in range(rows)])
-
-
-def _floats(payload: Payload, start: int, count: int) -> NDArray[np.float32]:
-    return np.frombuffer(Payload(payload.path, payload.offset + 4 * start, 4 * count).read(), "<f4")
+    most, width = (_SAMPLES, columns) if along == 0 else (_ROWS, min(columns, _SAMPLES if rows > 1 else _ELEMENTS))
+    starts = range(0, rows, -(-rows // most))
+    data = payload.slices((4 * row * columns for row in starts), 4 * width)
+    return np.frombuffer(data, "<f4").reshape(len(starts), width)
 
 
 Rule = Callable[[Magnitudes, Node, list[Magnitude]], Magnitude]

@@ -10,7 +10,8 @@ from service.wire.types import ModelScan
 
 
 def scan_file(path: Path, external: Mapping[str, int] | None = None) -> ModelScan:
-    """Scan a file that is trusted not to exhaust this process. `external` maps locations to sizes in bytes.
+    """Scan a file that is trusted not to exhaust this process. `external` maps locations to sizes in bytes;
+    for files on this disk it is `FilesBeside`.
 
     Raises InvalidModel's kinds. For what strangers upload there is `scan_in_child`.
     """
@@ -18,12 +19,6 @@ def scan_file(path: Path, external: Mapping[str, int] | None = None) -> ModelSca
         return ModelScan.model_validate(scan(path, {} if external is None else external))
     except WireError as refused:
         raise error_of(refused.slug, refused.detail, refused.extensions) from None
-
-
-def external_sizes(path: Path) -> dict[str, int]:
-    """Sizes of the files that lie beside a graph and below, by location: what a graph may refer to on this disk."""
-    folder = path.parent
-    return {file.relative_to(folder).as_posix(): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
 
 
 def error_of(slug: str, detail: str, extensions: Mapping[str, object]) -> AtollError:

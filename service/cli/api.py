@@ -22,8 +22,8 @@ def api(
 ) -> None:
     """Run the HTTP API alone, against ATOLL_REDIS_URL and ATOLL_STORE."""
     from service import log
-    from service.cli.settings import load_settings
     from service.embedded.listen import bind
+    from service.settings import load_settings
 
     settings = load_settings(host=host, port=port)
     log.configure(settings.log_level, settings.log_json)

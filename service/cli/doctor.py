@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def doctor(as_json: JsonOption = False) -> None:
     """Say which toolchains, archs, GPUs and brokers are here, and what to install; exit 1 if something is broken."""
-    from service.cli.settings import load_settings
+    from service.settings import load_settings
 
     checks = [*_own_checks(load_settings()), *(check for checks in check_plugins() for check in checks())]
     if as_json:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.options import DEFAULT_SERVER, JsonOption, OutputFile, ServerOption
+from service.cli.options import JsonOption, OutputFile, ServerOption
 
 if TYPE_CHECKING:
     from service.client import AtollClient
@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 def download(
     source: Annotated[str, typer.Argument(metavar="DIGEST|BUILD", help="An engine's digest, or a build's id.")],
     out: OutputFile = None,
-    server: ServerOption = DEFAULT_SERVER,
+    server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fetch an engine and check its sha256; the file appears only if it is right."""
@@ -27,8 +27,9 @@ def download(
     from service.canonical import is_digest
     from service.cli.progress import human_size
     from service.client import AtollClient
+    from service.settings import load_settings
 
-    with AtollClient(server) as client:
+    with AtollClient(load_settings(server=server).server) as client:
         digest = source if is_digest(source) else _engine_of(client, source)
         target = out or Path(f"{digest[:16]}.engine")
         size = client.download(digest, target)

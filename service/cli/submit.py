@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.options import DEFAULT_SERVER, JsonOption, ServerOption
+from service.cli.options import JsonOption, ServerOption
 
 if TYPE_CHECKING:
     from service.client import AtollClient, LocalModel
@@ -32,13 +32,14 @@ def submit(
     label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE.")] = None,
     priority: Annotated[int | None, typer.Option(help="0 to 9.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the end; exit 1 unless it succeeds.")] = False,
-    server: ServerOption = DEFAULT_SERVER,
+    server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Upload a model, unless the server has it, and ask for a build."""
     from service.builds.profile_text import dump_profiles, parse_profiles
     from service.cli.watch import follow, show
     from service.client import AtollClient, LocalModel
+    from service.settings import load_settings
 
     spec: dict[str, Any] = {
         "mode": mode,
@@ -58,7 +59,7 @@ def submit(
     }
     given = {name: value for name, value in spec.items() if value not in (None, [], {})}
     local = LocalModel.read(model)
-    with AtollClient(server) as client:
+    with AtollClient(load_settings(server=server).server) as client:
         _upload_if_new(client, local, quiet=as_json)
         submission = client.submit(local.id, given)
         if not (as_json and watch):

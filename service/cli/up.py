@@ -22,11 +22,11 @@ def up(
     as_json: Annotated[bool, typer.Option("--json", help="Say as one line of JSON where to go.")] = False,
 ) -> None:
     """Run the whole service here: an embedded Valkey, the API and one worker over one data directory."""
-    from service.cli.settings import load_settings
     from service.embedded.directory import DataDirectory
     from service.embedded.listen import bind
     from service.embedded.stack import Stack
     from service.embedded.supervisor import Supervisor
+    from service.settings import load_settings
 
     settings = load_settings(host=host, port=port)
     directory = DataDirectory.create(data_dir)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.options import DEFAULT_SERVER, JsonOption, ServerOption
+from service.cli.options import JsonOption, ServerOption
 
 if TYPE_CHECKING:
     from service.builds.types import BuildRecord
@@ -17,13 +17,14 @@ def register(app: typer.Typer) -> None:
 
 def watch(
     build: Annotated[str, typer.Argument(help="The build's id.")],
-    server: ServerOption = DEFAULT_SERVER,
+    server: ServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a build stage by stage until it ends; exit 1 unless it succeeds."""
     from service.client import AtollClient
+    from service.settings import load_settings
 
-    with AtollClient(server) as client:
+    with AtollClient(load_settings(server=server).server) as client:
         follow(client, build, as_json=as_json)
 
 

@@ -8,15 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from worker.child import Emit, serve
-from worker.precision.convert import NotMeasured
+from worker.precision.convert import NotMeasured, plan_model
 from worker.precision.convert import convert as convert_file
+from worker.precision.convert import preview as preview_file
 from worker.precision.report import ConversionReport
+from worker.precision.reporting import Planned
 from worker.types import ConvertRequest
 
 
 def convert(request: ConvertRequest) -> ConversionReport:
     """As `worker.precision.convert.convert`; activations that may overflow are measured in FP32 first."""
     return convert_file(request, _measure)
+
+
+def preview(request: ConvertRequest) -> ConversionReport:
+    """What `convert` would tell, as `worker.precision.convert.preview`; nothing is written."""
+    return preview_file(request, _measure)
+
+
+def plan(request: ConvertRequest) -> Planned:
+    """What `convert` would do, as `worker.precision.convert.plan_model`."""
+    return plan_model(request, _measure)
 
 
 def _measure(source: Path, names: Collection[str]) -> Mapping[str, float]:

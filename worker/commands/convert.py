@@ -13,6 +13,7 @@ from service.errors import AtollError, CommandError, ConversionFailed
 
 if TYPE_CHECKING:
     from worker.precision.report import ConversionReport
+    from worker.types import ConvertRequest
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +30,10 @@ def convert(
     ] = False,
     keep_fp32: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in FP32.")] = None,
     keep_trunk: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in the trunk dtype.")] = None,
+    html: Annotated[bool, typer.Option("--html", help="Write NAME.report.html too, the report as a page.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", "--text", help="Print the report, not only its summary.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON for each model.")] = False,
 ) -> None:
     """Convert models without building; goes on after a failure and then exits 1."""
@@ -37,9 +42,9 @@ def convert(
     out_dir.mkdir(parents=True, exist_ok=True)
     failures = 0
     for source, target in pairs:
-        outcome = _convert_one(source, target, options)
+        outcome = _convert_one(source, target, options, html=html)
         failures += outcome.problem is not None
-        _show(outcome, as_json=as_json)
+        _show(outcome, as_json=as_json, verbose=verbose)
     if failures:
         raise typer.Exit(1)
 
@@ -62,6 +67,7 @@ class _Outcome:
     source: Path
     target: Path
     report: "ConversionReport | None" = None
+    page: Path | None = None
     problem: AtollError | None = None
 
 
@@ -82,11 +88,17 @@ def plan_outputs(models: Sequence[Path], out_dir: Path) -> tuple[tuple[Path, Pat
 def run_conversion(source: Path, target: Path, options: Conversion) -> "ConversionReport":
     """Convert one file. Raises AtollError for whatever is wrong with it."""
     from worker.conversion import convert
+
+    return convert(conversion_request(source, target, options))
+
+
+def conversion_request(source: Path, target: Path, options: Conversion) -> "ConvertRequest":
+    """What the converter is asked. Raises CommandError when there is no file to convert."""
     from worker.types import ConvertRequest
 
     if not source.is_file():
         raise CommandError(f"{source}: there is no such file")
-    request = ConvertRequest(
+    return ConvertRequest(
         source=source,
         target=target,
         mode=options.mode,
@@ -95,10 +107,9 @@ def run_conversion(source: Path, target: Path, options: Conversion) -> "Conversi
         keep_fp32=options.keep_fp32,
         keep_trunk=options.keep_trunk,
     )
-    return convert(request)
 
 
-def _convert_one(source: Path, target: Path, options: Conversion) -> _Outcome:
+def _convert_one(source: Path, target: Path, options: Conversion, *, html: bool) -> _Outcome:
     try:
         report = run_conversion(source, target, options)
     except AtollError as error:
@@ -108,7 +119,15 @@ def _convert_one(source: Path, target: Path, options: Conversion) -> _Outcome:
     except MemoryError:
         return _Outcome(source, target, problem=ConversionFailed(f"{source}: there is not enough memory"))
     report_file(target).write_text(report.model_dump_json(indent=2) + "\n")
-    return _Outcome(source, target, report=report)
+    return _Outcome(source, target, report=report, page=_write_page(target, report) if html else None)
+
+
+def _write_page(target: Path, report: "ConversionReport") -> Path:
+    from worker.precision.views.html import render_html
+
+    page = report_file(target).with_suffix(".html")
+    page.write_text(render_html(target.name, report))
+    return page
 
 
 def report_file(target: Path) -> Path:
@@ -116,14 +135,14 @@ def report_file(target: Path) -> Path:
     return target.with_name(f"{target.stem if target.suffix == '.onnx' else target.name}.report.json")
 
 
-def _show(outcome: _Outcome, *, as_json: bool) -> None:
+def _show(outcome: _Outcome, *, as_json: bool, verbose: bool) -> None:
     if as_json:
         typer.echo(json.dumps(_as_json(outcome)))
         return
     if outcome.problem is not None:
         typer.echo(f"atoll: {outcome.source}: {outcome.problem.title}: {outcome.problem.detail}", err=True)
         return
-    for line in _summary(outcome):
+    for line in _report(outcome) if verbose else _summary(outcome):
         typer.echo(line)
 
 
@@ -134,8 +153,18 @@ def _as_json(outcome: _Outcome) -> dict[str, object]:
         "input": str(outcome.source),
         "output": str(outcome.target),
         "report": str(report_file(outcome.target)),
+        **({"page": str(outcome.page)} if outcome.page else {}),
         "counts": outcome.report.counts.model_dump() if outcome.report else None,
     }
+
+
+def _report(outcome: _Outcome) -> Iterator[str]:
+    if outcome.report is None:
+        return
+    from worker.precision.views.text import render_text
+
+    yield f"{outcome.source} -> {outcome.target} ({outcome.report.seconds:.2f} s)"
+    yield render_text(outcome.report)
 
 
 def _summary(outcome: _Outcome) -> Iterator[str]:

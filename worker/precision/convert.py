@@ -73,7 +73,7 @@ def plan_model(request: ConvertRequest, measure: Measure | None = None, facts: W
     plan = make_plan(graph, options, measured, facts)
     if not plan.all_fp32:
         plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
-    return Planned(graph, plan, before, kept_weights(graph, plan))
+    return Planned(graph, options, measured, plan, before, kept_weights(graph, plan))
 
 
 def _applied(planned: Planned) -> tuple[Rewritten | None, Types]:

@@ -15,11 +15,12 @@ _BATCH_NORM_WITH_OWN_STATISTICS = 15
 
 def wanted_opset(graph: Graph, half: HalfType) -> int | None:
     """The lowest opset at which every node that could be in half may be; None when the file's own will do."""
-    versions = [version for node in graph.nodes if (version := _first_legal(graph, node, half)) is not None]
+    versions = [version for node in graph.nodes if (version := first_legal_opset(graph, node, half)) is not None]
     return max(versions, default=None)
 
 
-def _first_legal(graph: Graph, node: Node, half: HalfType) -> int | None:
+def first_legal_opset(graph: Graph, node: Node, half: HalfType) -> int | None:
+    """The first opset, above the file's own, at which the node may be in half; None where no opset changes that."""
     if node.is_a("BatchNormalization") and node.opset < _BATCH_NORM_WITH_OWN_STATISTICS:
         return None if node.attribute("training_mode", 0) else _BATCH_NORM_WITH_OWN_STATISTICS
     if not has_no_half_form(graph, node, half):

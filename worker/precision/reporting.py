@@ -1,6 +1,7 @@
 """Puts the conversion report together from what was planned and what was done."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onnx import ModelProto, TensorProto
@@ -12,6 +13,7 @@ from worker.graph.types import Types
 from worker.precision.islands import Island
 from worker.precision.node_runs import node_runs
 from worker.precision.plan import Core, PrecisionPlan
+from worker.precision.planner import Options
 from worker.precision.report import AttentionReport, ConversionReport, Counts, Finding, IslandReport, KeptWeight
 from worker.precision.rewrite import Rewritten
 from worker.types import ConvertRequest
@@ -47,9 +49,14 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A model that was read, and what is to become of it. The rewrite mutates `graph`."""
+    """A model that was read, and what is to become of it. The rewrite mutates `graph`.
+
+    `options` and `measured` are what the plan was made from.
+    """
 
     graph: Graph
+    options: Options
+    measured: Mapping[str, float]
     plan: PrecisionPlan
     before: Before
     kept_weights: tuple[KeptWeight, ...]
@@ -72,8 +79,8 @@ def describe(
         dtypes_before=before.dtypes,
         dtypes_after=_dtypes(types),
         islands_by_family=dict(sorted(Counter(island.family for island in plan.islands).items())),
-        islands=tuple(_island(island) for island in plan.islands),
-        attentions=tuple(_attention(core, plan) for core in plan.cores),
+        islands=tuple(island_report(island) for island in plan.islands),
+        attentions=tuple(attention_report(core, plan) for core in plan.cores),
         findings=(
             *plan.findings,
             *(Finding(kind=f"declined: {d.family}", where=d.where, detail=d.reason) for d in plan.declined),
@@ -112,7 +119,7 @@ def _counts(before: Before, plan: PrecisionPlan, rewritten: Rewritten | None) ->
     )
 
 
-def _island(island: Island) -> IslandReport:
+def island_report(island: Island) -> IslandReport:
     return IslandReport(
         family=island.family,
         reason=island.reason,
@@ -122,7 +129,7 @@ def _island(island: Island) -> IslandReport:
     )
 
 
-def _attention(core: Core, plan: PrecisionPlan) -> AttentionReport:
+def attention_report(core: Core, plan: PrecisionPlan) -> AttentionReport:
     return AttentionReport(
         softmax=core.core.softmax.label,
         dtype=plan.half.name if core.bounded else "fp32",

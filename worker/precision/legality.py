@@ -15,8 +15,15 @@ _HELD: dict[str, frozenset[str]] = {
 
 _PARSER_REFUSES: dict[tuple[str, str], str] = {
     ("GRU", "bf16"): "TensorRT's parser mixes FP32 constants into a BF16 GRU",
-    ("HardSwish", "bf16"): "TensorRT's parser takes HardSwish in FP32 and FP16 only",
-    ("LpPool", "bf16"): "TensorRT's parser takes LpPool in FP32 and FP16 only",
+    **{
+        (op, "bf16"): f"TensorRT's parser takes {op} in FP32 and FP16 only"
+        for op in ("HardSwish", "LpNormalization", "LpPool", "Mish")
+    },
+    **{
+        (op, half): f"TensorRT's parser takes {op} in FP32 only"
+        for op in ("Celu", "MeanVarianceNormalization", "Range")
+        for half in ("fp16", "bf16")
+    },
 }
 """Where TensorRT's parser is tighter than the schema: found by parsing every operator test in each dtype."""
 
@@ -70,7 +77,9 @@ def legality(graph: Graph, node: Node, half: HalfType) -> Legality:
 
 def has_no_half_form(graph: Graph, node: Node, half: HalfType) -> bool:
     """Whether it is the opset alone that keeps the node in FP32."""
-    if node.control_flow or node.schema is None or node.schema.domain or node.op in _FP32_ONLY:
+    if node.control_flow or node.schema is None or node.schema.domain:
+        return False
+    if node.op in _FP32_ONLY or (node.op, half.name) in _PARSER_REFUSES:
         return False
     return bool(_variables(graph, node)) and not _by_schema(graph, node, half).variables
 

@@ -28,6 +28,8 @@ def outcome(record: BuildRecord) -> str:
     match record.status:
         case Status.SUCCEEDED if record.engine is not None:
             return f"succeeded: engine {record.engine.digest} ({human_size(record.engine.size)})"
+        case Status.SUCCEEDED if record.onnx is not None:
+            return f"succeeded: graph {record.onnx.digest} ({human_size(record.onnx.size)}) at {record.onnx.url}"
         case Status.FAILED if record.problem is not None:
             return f"failed: {record.problem.title}: {record.problem.detail}"
         case _:
@@ -42,8 +44,8 @@ def proof_lines(proof: Proof) -> list[str]:
     if proof.half_tensor_share is not None:
         lines.append(f"half tensors   {proof.half_tensor_share:.1%} of the float tensors")
     if proof.attentions is not None:
-        fused = "?" if proof.fused_attentions is None else proof.fused_attentions
-        lines.append(f"attention      {fused} fused, {proof.attentions} cores in the graph")
+        fused = "" if proof.fused_attentions is None else f"{proof.fused_attentions} fused, "
+        lines.append(f"attention      {fused}{proof.attentions} cores in the graph")
     lines.append(f"builder        {len(proof.builder_warnings)} warnings")
     return lines + [f"               {warning}" for warning in proof.builder_warnings]
 

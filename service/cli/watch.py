@@ -58,4 +58,6 @@ def _followed(client: "AtollClient", build: str, *, quiet: bool) -> "BuildRecord
         typer.echo(outcome(record))
         for line in proof_lines(record.proof) if record.proof else ():
             typer.echo(f"  {line}")
+        if record.engine is not None:
+            typer.echo(f"  to fetch it    atoll download {record.engine.digest}")
     return record

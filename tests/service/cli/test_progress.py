@@ -38,6 +38,10 @@ def test_each_stage_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
             "succeeded: engine ab (1.5 MB)",
         ),
         (
+            at(status=Status.SUCCEEDED, onnx=EngineRef(digest="cd", size=999, url="/builds/01/onnx")),
+            "succeeded: graph cd (999 B) at /builds/01/onnx",
+        ),
+        (
             at(status=Status.FAILED, problem=NotOnnx("it is text").problem()),
             "failed: The file is not an ONNX model: it is text",
         ),

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -40,6 +41,7 @@ from service.http.context import Services, ServicesDep
 from service.http.etag import tagged_json
 from service.http.paging import DEFAULT_LIMIT, MAX_LIMIT, CursorField, LimitField, decode_cursor, encode_cursor, listing
 from service.http.problems import documented
+from service.http.report import report_response
 
 router = APIRouter(tags=["builds"])
 
@@ -130,7 +132,9 @@ def get_group(group: str, request: Request, services: ServicesDep) -> Response:
 
 @router.get("/builds/{build}/report", responses=_RESULT, summary="The precision report")
 def get_report(build: str, request: Request, services: ServicesDep) -> Response:
-    return _result(request, services, build, "report", "application/json")
+    """JSON; with an `Accept` that prefers text/html, a page."""
+    result = _result_blobs(services, build, "report")
+    return report_response(request, services.store, result["report"], result.get("report-html"))
 
 
 @router.get("/builds/{build}/log", responses=_RESULT, summary="The build's log, as text")
@@ -194,13 +198,18 @@ def _group_body(state: GroupState) -> dict[str, Any]:
 
 
 def _result(request: Request, services: Services, build: str, role: str, media_type: str) -> Response:
-    """A blob that a build left. Raises NotFound, which says how far the build is or why there is none."""
+    """A blob that a build left. Raises as `_result_blobs` does."""
+    digest = _result_blobs(services, build, role)[role]
+    return blob_response(request, services.store, digest, media_type=media_type)
+
+
+def _result_blobs(services: Services, build: str, role: str) -> Mapping[str, str]:
+    """Digests by role, with `role` among them. Raises NotFound, which says how far the build is or why it has none."""
     finished = services.builds.result(build)
     if finished is None:
         record = services.builds.get(build).record
         stage = record.stage.value if record.stage else "waiting"
         raise NotFound(f"Build {build} has no {role} yet: it is {record.status.value}, stage {stage}. Ask again later.")
-    digest = finished.result.get(role)
-    if digest is None:
+    if role not in finished.result:
         raise NotFound(f"Build {build} ended as {finished.status.value} and left no {role}.")
-    return blob_response(request, services.store, digest, media_type=media_type)
+    return finished.result

@@ -16,6 +16,7 @@ from service.http.context import ServicesDep
 from service.http.etag import tagged_json
 from service.http.paging import DEFAULT_LIMIT, CursorField, LimitField, Listing, decode_cursor, encode_cursor, listing
 from service.http.problems import documented
+from service.http.report import report_response
 
 router = APIRouter(tags=["engines"])
 
@@ -122,7 +123,7 @@ def get_onnx_data(digest: str, request: Request, services: ServicesDep) -> Respo
 @router.get("/engines/{digest}/report", response_class=Response, responses=_DOWNLOAD, summary="The precision report")
 def get_report(digest: str, request: Request, services: ServicesDep) -> Response:
     manifest = services.engines.get(digest)
-    return blob_response(request, services.store, manifest.report, media_type="application/json")
+    return report_response(request, services.store, manifest.report, manifest.report_html)
 
 
 @router.get("/engines/{digest}/log", response_class=Response, responses=_DOWNLOAD, summary="The build's log, as text")

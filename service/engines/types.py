@@ -39,6 +39,7 @@ class EngineManifest(BaseModel):
     onnx_data: str | None = None
     onnx_data_name: str | None = None
     report: str
+    report_html: str | None = None
     log: str
     proof: Proof
     inspection: dict[str, Any] = {}

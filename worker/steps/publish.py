@@ -6,15 +6,14 @@ The order matters: whoever finds a name finds all that it leads to. `finished` c
 import json
 from dataclasses import dataclass, replace
 
-from service.engines.repository import EngineRepository
-
 from service.builds.types import EngineRef, now
+from service.engines.repository import EngineRepository
 from service.engines.types import EngineManifest
 from service.errors import BlobNotFound
 from service.store.types import Blob, ObjectStore
 from worker.steps.context import Context, Work
 from worker.steps.inspect import proof_of
-from worker.steps.report import inspection_of, report_of
+from worker.steps.report import inspection_of, page_of, report_of
 from worker.types import EngineResult
 from worker.version import CONVERTER_VERSION
 
@@ -35,8 +34,10 @@ def publish(context: Context, work: Work) -> Work:
     """Everything durable. Where another attempt has answered the key before, its engine is the result."""
     graph = _publish_graph(context, work)
     report = _add(context.store, json.dumps(report_of(work), indent=1).encode())
+    page = _add(context.store, page_of(work, context.model.name).encode())
     log = _add(context.store, context.journal.text().encode())
-    work = work.with_(result={**graph.roles(), "report": report.digest, "log": log.digest})
+    roles = {"report": report.digest, "report-html": page.digest, "log": log.digest}
+    work = work.with_(result={**graph.roles(), **roles})
     if work.built is None:
         return _answer_with_graph(context, work, graph.onnx)
     return _answer_with_engine(context, work, _manifest(context, work, work.built, graph))
@@ -123,6 +124,7 @@ def _manifest(context: Context, work: Work, built: EngineResult, graph: _Graph) 
         onnx_data=graph.data.digest if graph.data else None,
         onnx_data_name=graph.data_name,
         report=work.result["report"],
+        report_html=work.result["report-html"],
         log=work.result["log"],
         proof=work.proof,
         inspection=inspection_of(built),
@@ -135,6 +137,7 @@ def _roles(manifest: EngineManifest) -> dict[str, str]:
         "onnx": manifest.onnx,
         "onnx-data": manifest.onnx_data,
         "report": manifest.report,
+        "report-html": manifest.report_html,
         "log": manifest.log,
     }
     return {role: digest for role, digest in roles.items() if digest is not None}

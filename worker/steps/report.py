@@ -4,7 +4,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from worker.precision.report import ConversionReport
+from worker.precision.views.html import render_html
 from worker.steps.context import Work
+from worker.steps.inspect import proof_of
 from worker.types import EngineResult, NetworkFacts
 
 _SHOWN = {
@@ -33,6 +36,12 @@ def report_of(work: Work) -> dict[str, Any]:
         "network": _json(TypeAdapter(NetworkFacts), work.network) if work.network else None,
         "engine": inspection_of(work.built) if work.built else None,
     }
+
+
+def page_of(work: Work, title: str) -> str:
+    """The same for people, as one HTML file."""
+    report = None if work.report is None else ConversionReport.model_validate(work.report)
+    return render_html(title, report, proof_of(work))
 
 
 def _json(adapter: TypeAdapter[Any], value: Any, include: set[str] | None = None) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def test_what_is_published_leads_from_the_key_to_every_blob(make_context: MakeCo
     manifest = EngineRepository(store).get(digest)
     assert manifest is not None
     assert (manifest.key, manifest.proof, manifest.onnx) == (context.accepted.key, proof, context.model.graph)
-    assert set(work.result) == {"engine", "onnx", "report", "log"}
+    assert set(work.result) == {"engine", "onnx", "report", "report-html", "log"}
     assert all(store.blob(blob) for blob in work.result.values())
     with store.open_blob(work.result["report"]) as file:
         assert json.load(file)["mode"] == "none"

@@ -46,5 +46,5 @@ def _show_nodes(model: Path, pattern: str, options: Conversion, *, as_json: bool
     from worker.precision.explain import explain as explain_nodes
     from worker.precision.views.explanation import render_explanations
 
-    explanations = explain_nodes(plan(conversion_request(model, model, options)), pattern)
+    explanations = explain_nodes(plan(conversion_request(model, model, options)), pattern, model)
     typer.echo(explanations.model_dump_json() if as_json else render_explanations(explanations), nl=as_json)

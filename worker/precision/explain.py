@@ -1,11 +1,13 @@
 """Explains nodes of a planned model: dtype, reason, the casts around, and what would change it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from worker.graph.dtype import FLOAT
 from worker.graph.graph import Graph
 from worker.graph.index import Use
 from worker.graph.node import Node, Slot
+from worker.graph.skeleton import open_skeleton
 from worker.precision.explanation import (
     Explanations,
     InputExplanation,
@@ -23,10 +25,11 @@ from worker.precision.select import select
 _AS_READ = "as read"
 
 
-def explain(planned: Planned, pattern: str) -> Explanations:
-    """Every node that `pattern` names. Raises CommandError, with names that are close, when there is none."""
+def explain(planned: Planned, pattern: str, source: Path) -> Explanations:
+    """Every node that `pattern` names; `source` is the file that was planned. Raises CommandError, with names that
+    are close, when there is none."""
     graph, plan = planned.graph, planned.plan
-    nodes = select(graph, pattern)
+    nodes = select(graph, pattern, open_skeleton(source).model)
     options = find_options(graph, plan, planned.options, planned.measured, nodes)
     explainer = _Explainer(graph, plan)
     return Explanations(

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
+from onnx import ModelProto
+
 from service.errors import CommandError
+from worker.graph import walk
 from worker.graph.graph import Graph
 from worker.graph.node import Node
 from worker.precision.islands.requests import matches
@@ -12,9 +15,12 @@ _CLOSE = 5
 _CUTOFF = 0.5
 
 
-def select(graph: Graph, pattern: str) -> tuple[Node, ...]:
+def select(graph: Graph, pattern: str, uploaded: ModelProto | None = None) -> tuple[Node, ...]:
     """The nodes, by the first of these that names any: exact name; operator type or glob; value. A value means who
-    makes it, or who reads it where no node does. Raises CommandError with the names that are close."""
+    makes it, or who reads it where no node does.
+
+    Raises CommandError with the names that are close, or, if `uploaded` has the name, with what became of it.
+    """
     readings = (
         (node for node in graph.nodes if node.label == pattern),
         (node for node in graph.nodes if matches(node, pattern)),
@@ -23,6 +29,11 @@ def select(graph: Graph, pattern: str) -> tuple[Node, ...]:
     for reading in readings:
         if found := tuple(reading):
             return found
+    if uploaded is not None and pattern in _names_in(uploaded):
+        raise CommandError(
+            f"{pattern!r} is in the file, but not in the graph that is converted: functions are inlined, and Casts of "
+            "FP32 to FP32 taken out. Ask for a node or value beside it."
+        )
     close = close_names(graph, pattern)
     hint = f"did you mean {', '.join(map(repr, close))}?" if close else "leave it out to see the whole plan."
     raise CommandError(f"no node, operator type or value is called {pattern!r}; {hint}", close=close)
@@ -38,6 +49,11 @@ def close_names(graph: Graph, pattern: str) -> list[str]:
 def _around(graph: Graph, value: str) -> Iterable[Node]:
     maker = graph.producer(value)
     return dict.fromkeys(graph.consumers(value)) if maker is None else (maker,)
+
+
+def _names_in(model: ModelProto) -> set[str]:
+    nodes = [node for graph in walk.graphs(model.graph) for node in graph.node]
+    return {name for node in nodes for name in (node.name, node.op_type, *node.output)}
 
 
 def _names(graph: Graph) -> Iterator[str]:

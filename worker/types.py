@@ -55,9 +55,9 @@ class BuilderMessage:
 class NetworkFacts:
     """What TensorRT's parser made of a graph.
 
-    Inputs and outputs: `name`, `dtype`, `shape` (-1 where dynamic), `dims` (names or None), `is_shape_tensor` (of such an
-    input a profile gives the values). `tensor_dtypes` counts the tensors that layers produce, constants left out, by
-    TensorRT's dtype in lower case (`half`, `bf16`, `float`, …).
+    Inputs and outputs: `name`, `dtype`, `shape` (-1 where dynamic), `dims` (names or None), `is_shape_tensor` (of
+    such an input a profile gives the values). `tensor_dtypes` counts the tensors that layers produce, constants left
+    out, by TensorRT's dtype in lower case (`half`, `bf16`, `float`, …).
     """
 
     layers: int

@@ -47,6 +47,7 @@ def _compare_numbers(name: str, expected: NDArray[np.float64], got: NDArray[np.f
         max_error=float(np.abs(got - expected).max(initial=0.0)),
         snr_db=20 * math.log10(signal / error) if error > 0 and signal > 0 else None,
         nonfinite=nonfinite,
+        largest=float(np.abs(expected).max(initial=0.0)),
     )
 
 
@@ -92,4 +93,5 @@ def _worse(one: OutputFigures, other: OutputFigures) -> OutputFigures:
         max_error=max(one.max_error, other.max_error),
         snr_db=min(ratios) if ratios else None,
         nonfinite=one.nonfinite + other.nonfinite,
+        largest=max(one.largest, other.largest),
     )

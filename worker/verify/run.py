@@ -20,7 +20,8 @@ def verify_conversion(
 ) -> Verdict:
     """Check the structure of the converted graph, then its accuracy, within the request's budgets.
 
-    Events: `{"event": "progress", "phase", "step", "of"}`. A child that dies of its budget or crashes has proved nothing: `not verified`.
+    Events: `{"event": "progress", "phase", "step", "of"}`. A child that dies of its budget or crashes has proved
+    nothing: `not verified`.
     Raises ProblemError (`check-failed`, kinds of `invalid-model`) and ChildStopped.
     """
     try:

@@ -41,7 +41,7 @@ class OutputFigures:
 
     `nonfinite`: elements that are inf or NaN where FP32 is finite, or finite where FP32 is not.
     `relative_l2`: norm of the error over the norm of the FP32 values; None when only the latter is zero.
-    `snr_db`: None when there is no error, or no signal.
+    `snr_db`: None when there is no error, or no signal. `largest`: max |x| in FP32.
     """
 
     name: str
@@ -50,6 +50,7 @@ class OutputFigures:
     max_error: float
     snr_db: float | None
     nonfinite: int
+    largest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from worker.precision.islands.hot import HotValue
 from worker.precision.islands.integers import ExactInteger
 from worker.precision.islands.markers import ExplicitMarker
 from worker.precision.islands.normalization import DecomposedNorm
+from worker.precision.islands.quantized import Quantized
 from worker.precision.islands.reductions import LongReduction
 from worker.precision.islands.rotation import Rotation
 from worker.precision.islands.sampling import Sampling
@@ -23,6 +24,7 @@ CATALOGUE: tuple[Family, ...] = (
     Exponential(),
     LongReduction(),
     Sampling(),
+    Quantized(),
     HotValue(),
     ExplicitMarker(),
 )

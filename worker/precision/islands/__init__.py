@@ -13,6 +13,7 @@ from worker.precision.islands.reductions import LongReduction
 from worker.precision.islands.rotation import Rotation
 from worker.precision.islands.sampling import Sampling
 from worker.precision.islands.softmax import LoneSoftmax
+from worker.precision.islands.tables import TabledRotation
 
 CATALOGUE: tuple[Family, ...] = (
     DecomposedNorm(),
@@ -20,6 +21,7 @@ CATALOGUE: tuple[Family, ...] = (
     LoneSoftmax(),
     Angle(),
     Rotation(),
+    TabledRotation(),
     ExactInteger(),
     Exponential(),
     LongReduction(),

@@ -41,9 +41,10 @@ def select(graph: Graph, pattern: str, uploaded: ModelProto | None = None) -> tu
 
 def close_names(graph: Graph, pattern: str) -> list[str]:
     """Names that contain the pattern, whatever the case; else those that are spelt alike."""
-    names = list(dict.fromkeys(_names(graph)))
-    containing = [name for name in names if pattern and pattern.lower() in name.lower()]
-    return containing[:_CLOSE] or get_close_matches(pattern, names, _CLOSE, _CUTOFF)
+    names = {name.lower(): name for name in _names(graph)}
+    wanted = pattern.lower()
+    close = [name for name in names if wanted and wanted in name][:_CLOSE]
+    return [names[name] for name in close or get_close_matches(wanted, names, _CLOSE, _CUTOFF)]
 
 
 def _around(graph: Graph, value: str) -> Iterable[Node]:

@@ -73,3 +73,13 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
 )
 def test_the_report_lies_beside(target: str, report: str) -> None:
     assert report_file(Path(target)) == Path(report)
+
+
+def test_the_report_is_shown_and_written_as_a_page(
+    mlp: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["convert", str(mlp), "--out-dir", str(tmp_path / "out"), "--verbose", "--html"]) == 0
+    assert "softmax: 1 island, 1 node" in capsys.readouterr().out
+    page = (tmp_path / "out" / "mlp.report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "mlp.onnx" in page

@@ -62,8 +62,9 @@ def is_seeded(tensor: TensorProto) -> bool:
 def forget_values(tensor: TensorProto, values: NDArray[np.generic], seed: int) -> None:
     """Replaces the values by the recipe for some of the same mean and deviation."""
     recipe = {"location": SEEDED, "mean": f"{values.mean():.6g}", "std": f"{values.std():.6g}", "seed": str(seed)}
-    kept = {"name": tensor.name, "dims": tensor.dims, "data_type": tensor.data_type}
-    tensor.CopyFrom(TensorProto(**kept, data_location=TensorProto.EXTERNAL))
+    for field in ("raw_data", "float_data", "external_data"):
+        tensor.ClearField(field)
+    tensor.data_location = TensorProto.EXTERNAL
     for key, value in recipe.items():
         tensor.external_data.add(key=key, value=value)
 

@@ -78,7 +78,12 @@ def with_weights(model: onnx.ModelProto, weights: Mapping[str, tuple[int, ...]])
 
 def plan(text: str, opset: int = 17, weights: Mapping[str, tuple[int, ...]] | None = None, **options: Any) -> Planned:
     """Plans the whole graph that the text spells; `weights` are the shapes of random initializers to add."""
-    skeleton = Skeleton(with_weights(parse(text, opset), weights or {}))
+    return plan_model(with_weights(parse(text, opset), weights or {}), **options)
+
+
+def plan_model(model: onnx.ModelProto, **options: Any) -> Planned:
+    """Plans a model, which is changed on the way."""
+    skeleton = Skeleton(model)
     prepare(skeleton)
     graph = analyze(skeleton)
     return Planned(graph, make_plan(graph, Options(**options)))

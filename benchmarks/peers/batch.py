@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 _STARTUP_SECONDS = 300.0
+_DYING_SECONDS = 60.0
 _TAIL_BYTES = 2000
 _LONGEST_ERROR = 300
 _READY = "ready"
@@ -97,10 +98,17 @@ class _Child:
         self._lines: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.ended = False
-        if self._next(_STARTUP_SECONDS) is None:
+        self._await_start()
+
+    def _await_start(self) -> None:
+        try:
+            if self._next(_STARTUP_SECONDS) is not None:
+                return
             reason = self._last_words()
-            self.close()
-            raise BatchBroken(reason)
+        except queue.Empty:
+            reason = f"not ready within {_STARTUP_SECONDS:g} s"
+        self.close()
+        raise BatchBroken(reason)
 
     def ask(self, name: str, arguments: Arguments, limit: float) -> Outcome:
         assert self._process.stdin is not None
@@ -109,12 +117,17 @@ class _Child:
             self._process.stdin.write(json.dumps(arguments) + "\n")
             self._process.stdin.flush()
             answer = self._next(limit)
+        except queue.Empty:
+            return self._lost(name, started, f"no answer within {limit:g} s")
         except BrokenPipeError:
             answer = None
         if answer is None:
-            self.ended = True
-            return Outcome(name, time.perf_counter() - started, error=self._death(limit))
+            return self._lost(name, started, self._death())
         return Outcome(name, answer["seconds"], answer.get("error", ""), answer.get("result"))
+
+    def _lost(self, name: str, started: float, error: str) -> Outcome:
+        self.ended = True
+        return Outcome(name, time.perf_counter() - started, error)
 
     def close(self) -> None:
         self._process.kill()
@@ -128,18 +141,17 @@ class _Child:
         self._lines.put(None)
 
     def _next(self, limit: float) -> dict[str, Any] | None:
-        try:
-            line = self._lines.get(timeout=limit)
-        except queue.Empty:
-            return None
+        """The next answer; None when there will be none. Raises queue.Empty when it takes too long."""
+        line = self._lines.get(timeout=limit)
         answer: dict[str, Any] | None = None if line is None else json.loads(line)
         return answer
 
-    def _death(self, limit: float) -> str:
-        """Why there is no answer: it ran out of time, or the process died."""
-        if self._process.poll() is None and self._lines.empty():
-            return f"no answer within {limit:g} s"
-        code = self._process.wait()
+    def _death(self) -> str:
+        """How the process ended, which takes a while where its core is dumped."""
+        try:
+            code = self._process.wait(timeout=_DYING_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "answers no more"
         return f"died of {signal.Signals(-code).name}" if code < 0 else f"exit code {code}: {self._last_words()}"
 
     def _last_words(self) -> str:

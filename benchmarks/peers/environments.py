@@ -37,10 +37,11 @@ def versions_of(peer: Peer, python: Path) -> str:
 
 
 def _install(folder: Path, requirements: Sequence[str]) -> None:
+    """By our own pip: an environment without one is made in a moment."""
     shutil.rmtree(folder, ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(folder)])
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run([*pip, *requirements])
+    _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
+    _run([*pip, "install", "--quiet", *requirements])
 
 
 def _run(command: Sequence[str]) -> str:

@@ -29,7 +29,6 @@ from benchmarks.peers.comparison import (
     OperatorFinding,
     RealFinding,
     Say,
-    baselines,
     compare_operators,
     compare_real,
     enter,
@@ -83,10 +82,9 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, say: S
             for each in contenders:
                 name = each.peer.name
                 findings.operators[name] = compare_operators(each, tests, Path(folder, "operators", name), say)
-        models = list(_real_models(options))
-        known = baselines(models, say)
-        for each in contenders if models else ():
-            findings.real[each.peer.name] = compare_real(each, models, known, Path(folder, "real", each.peer.name), say)
+        models = _real_models(options)
+        if models:
+            findings.real = compare_real(contenders, models, Path(folder, "real"), say)
     return findings
 
 
@@ -111,6 +109,7 @@ def _machine() -> Mapping[str, str]:
         "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "commit": commit.stdout.strip() or "unknown",
         "processor": f"{_processor()}, {os.cpu_count()} cores, no GPU used",
+        "load when it ended": f"{os.getloadavg()[2]:.1f} processes (15 minutes)",
         "memory": f"{psutil.virtual_memory().total >> 30} GiB",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }

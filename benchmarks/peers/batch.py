@@ -34,11 +34,13 @@ class BatchBroken(Exception):  # noqa: N818 -- says what is so, not what a user 
 class Outcome:
     """What became of a job: its result, or an error (an exception's type and text, a signal, the time limit).
 
-    `seconds` is the time inside the handler, start of the process and imports left out.
+    `seconds` is the time inside the handler, start of the process and imports left out; `cpu_seconds` what its
+    process computed meanwhile, which other work on the machine does not change (0 where it died).
     """
 
     name: str
     seconds: float
+    cpu_seconds: float = 0.0
     error: str = ""
     result: Mapping[str, Any] | None = None
 
@@ -68,13 +70,14 @@ def serve(handle: Handle) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     _answer(answers, {"state": _READY})
     for line in sys.stdin:
-        started = time.perf_counter()
+        started, computed = time.perf_counter(), time.process_time()
         answer: dict[str, Any] = {}
         try:
             answer["result"] = handle(**json.loads(line))
         except (Exception, SystemExit) as error:  # a converter may raise anything: that is the finding
             answer["error"] = _text(error)
-        _answer(answers, {"seconds": time.perf_counter() - started, **answer})
+        answer |= {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - computed}
+        _answer(answers, answer)
 
 
 def _answer(stream: IO[str], value: Mapping[str, Any]) -> None:
@@ -123,11 +126,11 @@ class _Child:
             answer = None
         if answer is None:
             return self._lost(name, started, self._death())
-        return Outcome(name, answer["seconds"], answer.get("error", ""), answer.get("result"))
+        return Outcome(name, **answer)
 
     def _lost(self, name: str, started: float, error: str) -> Outcome:
         self.ended = True
-        return Outcome(name, time.perf_counter() - started, error)
+        return Outcome(name, time.perf_counter() - started, error=error)
 
     def close(self) -> None:
         self._process.kill()

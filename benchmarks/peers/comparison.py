@@ -39,6 +39,7 @@ class OperatorFinding:
 
     name: str
     seconds: float
+    cpu_seconds: float
     converts: str
     checker: str
     reordered: str
@@ -71,6 +72,7 @@ class RealFinding:
     model: RealModel
     baseline: Baseline
     seconds: float
+    cpu_seconds: float
     converts: str
     checker: str
     reordered: str
@@ -172,6 +174,7 @@ def _operator_finding(
     return OperatorFinding(
         name=test.name,
         seconds=converted.seconds,
+        cpu_seconds=converted.cpu_seconds,
         converts=fault,
         checker=facts["checker"],
         reordered=facts["reordered"],
@@ -193,14 +196,30 @@ def baselines(models: Sequence[RealModel], say: Say) -> dict[str, Baseline]:
 
 
 def compare_real(
-    contender: Contender, models: Sequence[RealModel], known: Mapping[str, Baseline], work: Path, say: Say
+    contenders: Sequence[Contender], models: Sequence[RealModel], work: Path, say: Say
+) -> dict[str, list[RealFinding]]:
+    """By converter, one finding a model, in order. Each converts once a round, so that a slow minute hits all alike."""
+    known = baselines(models, say)
+    targets = {each.peer.name: _targets(work / each.peer.name, [model.name for model in models]) for each in contenders}
+    rounds: dict[str, list[dict[str, Outcome]]] = {name: [] for name in targets}
+    for number in range(ROUNDS):
+        for each in contenders:
+            say(f"{each.peer.name}: {len(models)} models, round {number + 1} of {ROUNDS}")
+            rounds[each.peer.name].append(_converted(each, models, targets[each.peer.name]))
+    return {name: judge_real(models, known, rounds[name], targets[name], say) for name in targets}
+
+
+def judge_real(
+    models: Sequence[RealModel],
+    known: Mapping[str, Baseline],
+    rounds: Sequence[Mapping[str, Outcome]],
+    targets: Mapping[str, Path],
+    say: Say,
 ) -> list[RealFinding]:
-    """One finding a model, in order; the time is the median of three rounds."""
-    say(f"{contender.peer.name}: {len(models)} models")
-    targets = _targets(work, [model.name for model in models])
-    rounds = [_converted(contender, models, targets) for _ in range(ROUNDS)]
+    """What one converter's results are worth; times are medians of the rounds."""
     faults = {name: _conversion_fault(outcome, targets[name]) for name, outcome in rounds[-1].items()}
     done = [model for model in models if not faults[model.name]]
+    say(f"judging {len(done)} models")
     judged = _judge("real", {model.name: _real_job(model, targets[model.name]) for model in done}, REAL_SECONDS)
     engines = _engines(done, targets)
     return [
@@ -230,6 +249,7 @@ def _real_finding(
         model=model,
         baseline=baseline,
         seconds=median(outcome.seconds for outcome in rounds),
+        cpu_seconds=median(outcome.cpu_seconds for outcome in rounds),
         converts=fault,
         checker=facts["checker"],
         reordered=facts["reordered"],

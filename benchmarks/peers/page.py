@@ -35,7 +35,8 @@ _METHOD = f"""\
   model are known from its graph. Generated models are audio transformers with hot channels in the residual stream,
   rotary angles and Fourier features: made to show what naive half precision breaks.
 - Times are those of the conversion alone, process start and imports left out; of real models the median of {ROUNDS}
-  rounds. What failed counts with the time until it failed.
+  interleaved rounds. What failed counts with the time until it failed. On a machine with other work to do the CPU time
+  is the one to compare.
 
 ## What this does not show
 

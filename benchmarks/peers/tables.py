@@ -108,6 +108,7 @@ _OPERATOR_FIGURES: dict[str, Callable[[Sequence[OperatorFinding]], str]] = {
     "all of these, and something is FP16": lambda found: str(sum(each.correct and each.half for each in found)),
     "parsed strongly typed, of what is in FP32": _parsed,
     "time a conversion, median": lambda found: f"{1000 * median(each.seconds for each in found):.1f} ms",
+    "CPU time of all conversions": lambda found: f"{sum(each.cpu_seconds for each in found):.1f} s",
 }
 _REAL_FIGURES: dict[str, Callable[[Sequence[RealFinding]], str]] = {
     "converts": _reals_without("converts"),
@@ -124,6 +125,7 @@ _REAL_FIGURES: dict[str, Callable[[Sequence[RealFinding]], str]] = {
     "models whose builder warns of norms in FP16": lambda found: str(sum(finding.norm_warning for finding in found)),
     "valid, close, and taken where FP32 is": lambda found: _share(sum(each.good for each in found), len(found)),
     "time of all conversions": lambda found: f"{sum(finding.seconds for finding in found):.2f} s",
+    "CPU time of all conversions": lambda found: f"{sum(finding.cpu_seconds for finding in found):.2f} s",
 }
 
 

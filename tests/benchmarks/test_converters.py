@@ -88,6 +88,19 @@ def test_one_process_does_all_jobs_that_go_well(monkeypatch: pytest.MonkeyPatch)
     assert results == [results[0], None, results[0]]
 
 
+def test_time_is_what_the_handler_took_and_what_it_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    code = """
+import time
+from benchmarks.peers.batch import serve
+def handle(do):
+    time.sleep(0.2)
+serve(handle)
+"""
+    outcome = batch("work", code=code)[0]
+    assert outcome.cpu_seconds < outcome.seconds
+
+
 def test_a_process_that_does_not_start_gives_its_last_words() -> None:
     with pytest.raises(BatchBroken, match="no such library"):
         batch("work", code="import sys; sys.exit('no such library')")
@@ -167,13 +180,13 @@ def test_public_names_and_types_have_to_stay(old: str, new: str, words: str) -> 
 
 def operator_finding(name: str = "node/test", **changes: Any) -> OperatorFinding:
     texts = dict.fromkeys(("converts", "checker", "reordered", "interface", "right", "parse"), "")
-    return OperatorFinding(**{"name": name, "seconds": 0.01, "half": True, **texts, **changes})
+    return OperatorFinding(**{"name": name, "seconds": 0.01, "cpu_seconds": 0.01, "half": True, **texts, **changes})
 
 
 def real_finding(**changes: Any) -> RealFinding:
     texts = dict.fromkeys(("converts", "checker", "reordered", "interface", "close", "parse", "build"), "")
     model = RealModel("dit", Path("dit.onnx"), {}, cores=2)
-    figures = {"seconds": 1.5, "cosine": 0.99999, "fused": 2, "norm_warning": False}
+    figures = {"seconds": 1.5, "cpu_seconds": 1.5, "cosine": 0.99999, "fused": 2, "norm_warning": False}
     return RealFinding(**{"model": model, "baseline": Baseline("", ""), **figures, **texts, **changes})
 
 

@@ -1,6 +1,7 @@
 """The element types that precision is about, under their ONNX numbers, numpy types and schema spellings."""
 
 from dataclasses import dataclass
+from math import ceil, log2
 
 import ml_dtypes
 import numpy as np
@@ -30,8 +31,12 @@ class HalfType:
 
     @property
     def mask_floor(self) -> float:
-        """What a huge negative mask saturates to: half of the lowest value, so that a score may be added."""
-        return -self.max / 2
+        """What a huge negative mask saturates to: three quarters of the way to overflow.
+
+        A score may be added without it, and in FP16 one below 16 vanishes beside it, as in FP32 beside -1e9: the
+        spacing is that of the lowest value.
+        """
+        return -0.75 * 2.0 ** ceil(log2(self.max))
 
 
 FP16 = HalfType("fp16", TensorProto.FLOAT16, np.dtype(np.float16), "tensor(float16)", 65504.0, 2.0**-14)

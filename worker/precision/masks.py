@@ -1,8 +1,8 @@
 """Masks of attention cores: huge negative values that half precision cannot hold.
 
-A finite mask value beyond the trunk's range is saturated to half of the lowest finite value. Then a score, or a
-second mask, may be added without becoming infinite, so that a fully masked row gives no NaN. An infinite mask stays
-infinite. A mask that comes from a public input is guarded where it is cast, as its values are not known.
+A finite mask value beyond the trunk's range is saturated to three quarters of the lowest. Then a score may be added
+without becoming infinite, so that a fully masked row gives no NaN. An infinite mask stays infinite. A mask that comes
+from a public input is guarded where it is cast, as its values are not known.
 """
 
 from dataclasses import dataclass

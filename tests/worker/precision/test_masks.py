@@ -40,7 +40,7 @@ def planned(body: str, **options: object) -> Planned:
 @pytest.mark.parametrize(("body", "constant", "nodes"), HUGE.values(), ids=HUGE)
 def test_a_huge_finite_mask_is_saturated_and_its_arithmetic_is_fp32(body: str, constant: str, nodes: str) -> None:
     found = planned(body)
-    assert found.plan.saturate == {constant: 32752.0}
+    assert found.plan.saturate == {constant: 49152.0}
     assert found.findings("saturated") == [constant]
     assert {found.graph.nodes[index].output for index in found.plan.mask_nodes} == set(nodes.split())
     assert found.half() >= {"s", "a", "p", "y"}
@@ -70,7 +70,7 @@ def test_a_where_on_the_scores_saturates_its_fill() -> None:
         "y = MatMul(p, x)"
     )
     found = plan_in_trunk(body, 17, CONSTANTS, INPUTS)
-    assert found.plan.saturate == {"lowest": 32752.0}
+    assert found.plan.saturate == {"lowest": 49152.0}
     assert "a" in found.half()
 
 

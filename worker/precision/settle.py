@@ -33,18 +33,18 @@ class Pull(IntEnum):
 
 def settle(graph: Graph, claimed: Mapping[int, Decision], legal: Legal) -> Decisions:
     """A decision for every node; `claimed` ones stay. `legal`: variables that may be half, for nodes not claimed."""
-    forward, backward = _forward(graph, claimed), _backward(graph, claimed)
+    forward = _forward(graph, claimed)
+    backward = _backward(graph, claimed, forward)
     decisions = dict(claimed)
     for node in graph.nodes:
         if node.index in decisions:
             continue
-        wanted = backward[node.index] >= Pull.SOFT
-        if wanted and (forward[node.index] >= Pull.SOFT or _is_static(graph, node)):
-            decisions[node.index] = _BETWEEN
-        elif wanted and _is_single_step(graph, node):
+        if backward[node.index] is Pull.HALF:
+            decisions[node.index] = Decision(legal[node.index], Cause.TRUNK, "trunk")
+        elif forward[node.index] is Pull.HALF and not _is_static(graph, node):
             decisions[node.index] = _LAST_STEP
         else:
-            decisions[node.index] = Decision(legal[node.index], Cause.TRUNK, "trunk")
+            decisions[node.index] = _BETWEEN
     _follow(graph, decisions, legal)
     return decisions
 
@@ -66,8 +66,11 @@ def _source(graph: Graph, name: str, pulls: dict[int, Pull]) -> Pull:
     return Pull.SOFT if node is None else pulls.get(node.index, Pull.HALF)
 
 
-def _backward(graph: Graph, claimed: Mapping[int, Decision]) -> dict[int, Pull]:
-    """What readers ask of each node's results. Of a static one FP32 serves both sides, so the strongest wish counts."""
+def _backward(graph: Graph, claimed: Mapping[int, Decision], forward: Mapping[int, Pull]) -> dict[int, Pull]:
+    """What readers ask of each node's results; HALF where the node will not be FP32 in the end.
+
+    Of a static value FP32 serves both sides, so the strongest wish counts.
+    """
     pulls: dict[int, Pull] = {}
     for node in reversed(graph.nodes):
         wishes = [
@@ -82,6 +85,8 @@ def _backward(graph: Graph, claimed: Mapping[int, Decision]) -> dict[int, Pull]:
             pulls[node.index] = max(found, default=Pull.HALF)
         elif _is_single_step(graph, node):
             pulls[node.index] = min(found, default=Pull.HALF)
+        elif forward[node.index] is Pull.HALF:
+            pulls[node.index] = Pull.HALF
         else:
             pulls[node.index] = _passed(node, min(found, default=Pull.HARD))
     return pulls

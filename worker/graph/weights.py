@@ -48,6 +48,14 @@ def statistics(skeleton: Skeleton, tensor: TensorProto, half: HalfType) -> Stati
     return _statistics(lambda: iter((values,)), half)
 
 
+def whole_array(skeleton: Skeleton, tensor: TensorProto) -> NDArray[np.generic]:
+    """All values of an FP32 tensor, wherever its bytes lie; for those that fit into memory with ease."""
+    payload = skeleton.payload(tensor)
+    if payload is None:
+        return numpy_helper.to_array(tensor)
+    return np.frombuffer(payload.read(), "<f4").reshape(tuple(tensor.dims))
+
+
 def payload_statistics(payload: Payload, half: HalfType) -> Statistics:
     """One pass over the file; a second one where rounding may matter."""
     return _statistics(lambda: (np.frombuffer(data, "<f4") for data in payload.chunks()), half)

@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 from worker.graph.graph import Graph
 from worker.graph.names import NameSource
 from worker.graph.save import Output
-from worker.graph.weights import Conversion, clamp_finite
+from worker.graph.weights import Conversion, clamp_finite, whole_array
 from worker.precision.plan import PrecisionPlan
 
 
@@ -97,7 +97,7 @@ class Weights:
         name, limit = self.name(weight, form), self.plan.saturate.get(weight)
         payload = self.output.skeleton.payload(tensor)
         if form is Form.CLAMPED:
-            return _clamped(numpy_helper.to_array(tensor), limit, name)
+            return _clamped(whole_array(self.output.skeleton, tensor), limit, name)
         if payload is None:
             return _small_half(numpy_helper.to_array(tensor), Conversion(self.plan.half, limit), name)
         key = self.output.skeleton.add_payload(payload)

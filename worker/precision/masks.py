@@ -7,12 +7,12 @@ from a public input is guarded where it is cast, as its values are not known.
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-from onnx import numpy_helper
+from onnx import TensorProto
 
+from worker.graph.dtype import HalfType
 from worker.graph.graph import Graph
 from worker.graph.node import Node
+from worker.graph.weights import statistics
 from worker.precision.attention import AttentionCore
 from worker.precision.ops import MOVEMENT
 
@@ -43,13 +43,13 @@ class Masks:
     guard: frozenset[str]
 
 
-def plan_masks(graph: Graph, cores: list[AttentionCore], half_max: float) -> Masks:
+def plan_masks(graph: Graph, cores: list[AttentionCore], half: HalfType) -> Masks:
     saturate: set[str] = set()
     nodes: set[Node] = set()
     guard: set[str] = set()
     for name in dict.fromkeys(name for core in cores for name in core.masks):
         made_by, leaves = _slice(graph, name, {node for core in cores for node in core.nodes})
-        huge = {leaf for leaf in leaves if _is_huge(graph, leaf, half_max)}
+        huge = {leaf for leaf in leaves if _is_huge(graph, leaf, half)}
         saturate |= huge
         if huge:
             nodes |= made_by
@@ -80,22 +80,20 @@ def _slice(graph: Graph, name: str, stop: set[Node]) -> tuple[set[Node], set[str
     return nodes, leaves
 
 
-def _is_huge(graph: Graph, name: str, half_max: float) -> bool:
-    values = fill_value(graph, name)
-    if values is None:
+def _is_huge(graph: Graph, name: str, half: HalfType) -> bool:
+    tensor = _constant(graph, name)
+    if tensor is None or tensor.data_type != TensorProto.FLOAT:
         return False
-    finite = values[np.isfinite(values)]
-    return bool(finite.size) and float(np.abs(finite).max()) > half_max
+    return statistics(graph.index.skeleton, tensor, half).max_abs > half.max
 
 
-def fill_value(graph: Graph, name: str) -> NDArray[np.generic] | None:
-    """Values of a small constant, or of a ConstantOfShape."""
+def _constant(graph: Graph, name: str) -> TensorProto | None:
+    """A weight of any size, or the value of a ConstantOfShape."""
     node = graph.producer(name)
     if node is not None and node.is_a("ConstantOfShape"):
-        tensor = node.attribute("value")
-        return None if tensor is None else numpy_helper.to_array(tensor).reshape(-1)
-    values = graph.array(name)
-    return None if values is None or values.dtype != np.float32 else values.reshape(-1)
+        fill: TensorProto | None = node.attribute("value")
+        return fill
+    return graph.weight(name)
 
 
 def _bounds(node: Node) -> bool:

@@ -46,7 +46,7 @@ def make_plan(
     found = list(find_cores(graph))
     cores = [_plan_core(graph, core, options, kept) for core in found if isinstance(core, AttentionCore)]
     bounded = [core.core for core in cores if core.bounded]
-    masks = plan_masks(graph, bounded, half.max)
+    masks = plan_masks(graph, bounded, half)
     answers = [*requested, *_mask_island(masks), *_islands(graph, options, cores, measured or {})]
     islands, declined = _sort_out(graph, answers, options, bounded)
     declined += [answer for answer in found if isinstance(answer, Declined)]

@@ -1,8 +1,12 @@
 """Masks of attention cores: finite ones stay finite, infinite ones infinite."""
 
+import numpy as np
 import pytest
+from onnx import numpy_helper
 
-from tests.worker.precision.planned import Planned, plan_in_trunk
+from tests.worker.precision.conftest import Convert
+from tests.worker.precision.planned import Planned, parse, plan_in_trunk
+from worker.graph.dtype import FP16
 
 CORE = "t = Transpose<perm = [0, 2, 1]>(x) s = MatMul(x, t) a = Add(s, b) p = Softmax<axis = -1>(a) y = MatMul(p, x)"
 CONSTANTS = (
@@ -78,3 +82,30 @@ def test_without_a_bounded_core_the_mask_needs_nothing() -> None:
     found = planned("b = Where(keep, zero, lowest)", bounded_attention=False)
     assert found.plan.saturate == {}
     assert "b" not in found.half()
+
+
+# --- causal masks that exporters leave as constants, too large for a skeleton ----------------------------------------
+
+TABLES = {
+    "whole": ("a = Add(s, mask)", 64),
+    "cut to length": ("h = Slice(mask, from, to, axes) a = Add(s, h)", 128),
+}
+
+
+@pytest.mark.parametrize("value", [-1e9, -3.4028e38, -np.inf])
+@pytest.mark.parametrize(("body", "size"), TABLES.values(), ids=TABLES)
+def test_a_causal_mask_of_any_size_is_saturated_and_an_infinite_one_kept(
+    convert_model: Convert, body: str, size: int, value: float
+) -> None:
+    model = parse(
+        "g (float[1,64,64] x) => (float[1,64,64] y) "
+        "<int64[2] from = {0,0}, int64[2] to = {64,64}, int64[2] axes = {0,1}> "
+        f"{{ t = Transpose<perm = [0,2,1]>(x) s = MatMul(x, t) {body} p = Softmax(a) y = MatMul(p, x) }}"
+    )
+    mask = np.where(np.tri(size, dtype=bool), 0, np.float32(value)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(mask, "mask"))
+    found = convert_model(model)
+    tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in found.model.graph.initializer}
+    lowest = min(float(array.min()) for name, array in tensors.items() if name.startswith("mask"))
+    assert lowest == (-np.inf if np.isinf(value) else FP16.mask_floor)
+    assert found.report.attentions[0].bounded

@@ -1,50 +1,36 @@
 """Writes a model whose weights are still in other files: streamed, converted on the way, whole or not at all."""
 
 import errno
-import os
-import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psutil
-from onnx import TensorProto
-
 from service.errors import ConversionFailed, InsufficientStorage
 from worker.graph import walk
-from worker.graph.skeleton import Skeleton, fields, length_prefixed
-from worker.graph.stream import Peaks, Piece, Source, length_of, write_pieces
-from worker.graph.weights import Conversion
+from worker.graph.layout import Output, in_one_data_file, is_external, spliced
+from worker.graph.stream import OnBytes, Peaks, Piece, unheard, write_pieces
+from worker.graph.temporary import Temporary, sweep
+
+__all__ = ["LARGEST_FILE", "Draft", "Output", "Watch", "data_file", "save"]
 
 LARGEST_FILE = (2 << 30) - (1 << 20)
 """Protobuf refuses messages of 2 GiB; above this the weights go into a file of their own."""
 
-_ALIGNMENT = 4096
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_RAW_DATA, _DATA_LOCATION, _EXTERNAL_DATA = 9, 14, 13
-_PATHS: dict[str, dict[int, str]] = {
-    "ModelProto": {7: "GraphProto"},
-    "GraphProto": {1: "NodeProto", 5: "TensorProto"},
-    "NodeProto": {5: "AttributeProto"},
-    "AttributeProto": {5: "TensorProto", 6: "GraphProto", 10: "TensorProto", 11: "GraphProto"},
-}
 
 
-@dataclass(slots=True)
-class Output:
-    """A skeleton to write, and the payload keys that are converted on the way."""
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who follows the writing. `on_digest` is told the sha256 of each file that was committed; without it none is
+    computed."""
 
-    skeleton: Skeleton
-    conversions: dict[str, Conversion] = field(default_factory=dict)
+    on_bytes: OnBytes = unheard
+    on_digest: Callable[[Path, str], None] | None = None
 
-    def source_of(self, tensor: TensorProto) -> Source | None:
-        """None for a tensor whose bytes are in the skeleton."""
-        return self.source(_key(tensor)) if _is_external(tensor) else None
 
-    def source(self, key: str) -> Source:
-        return Source(self.skeleton.payloads[key], self.conversions.get(key))
+_NOBODY = Watch()
 
 
 @dataclass(slots=True)
@@ -55,138 +41,69 @@ class Draft:
     a commit leaves nothing; drafts of dead processes are swept.
     """
 
-    output: Output
     target: Path
-    _written: list[tuple[Path, Path]] = field(default_factory=list)
+    watch: Watch = _NOBODY
+    _files: list[Temporary] = field(default_factory=list)
+    _digests: dict[Path, str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        _sweep(self.target)
+        sweep(data_file(self.target))  # it may not be written this time
         return self
 
-    def write(self) -> Peaks:
+    def write(self, output: Output) -> Peaks:
         """Raises InsufficientStorage when the disk is full, ConversionFailed when it cannot be written otherwise."""
-        external = [tensor for tensor in walk.tensors(self.output.skeleton.model) if _is_external(tensor)]
-        weights = sum(self.output.source(_key(tensor)).length for tensor in external)
-        if self.output.skeleton.model.ByteSize() + weights < LARGEST_FILE:
-            return self._file(self.target, _spliced(self.output))
-        data = self.target.with_name(self.target.name + ".data")
-        pieces = _laid_out(self.output, external, data.name)
-        peaks = self._file(data, pieces)
-        self._file(self.target, [self.output.skeleton.model.SerializeToString(deterministic=True)])
+        external = [tensor for tensor in walk.tensors(output.skeleton.model) if is_external(tensor)]
+        sources = [source for tensor in external if (source := output.source_of(tensor)) is not None]
+        if output.skeleton.model.ByteSize() + sum(source.length for source in sources) < LARGEST_FILE:
+            return self.write_file(self.target, spliced(output))
+        data = data_file(self.target)
+        peaks = self.write_file(data, in_one_data_file(output, external, data.name))
+        self.write_file(self.target, [output.skeleton.model.SerializeToString(deterministic=True)])
         return peaks
 
+    def write_file(self, target: Path, pieces: list[Piece]) -> Peaks:
+        """One file of the draft. Raises as `write` does."""
+        sweep(target)
+        try:
+            temporary = Temporary(target)
+            self._files.append(temporary)
+            written = write_pieces(
+                temporary.file, pieces, hashed=self.watch.on_digest is not None, on_bytes=self.watch.on_bytes
+            )
+        except OSError as error:
+            if error.errno in _FULL:
+                raise InsufficientStorage(
+                    f"{target} cannot be written: the disk is full. Nothing was left there; free some space"
+                ) from error
+            raise ConversionFailed(f"{target} cannot be written: {error.strerror}") from error
+        if written.digest is not None:
+            self._digests[target] = written.digest
+        return written.peaks
+
     def commit(self) -> None:
-        """Gives the files their names, the graph last."""
-        for temporary, target in self._written:
-            temporary.replace(target)
-        self._written.clear()
+        """Gives the files their names, the graph last: whoever finds the graph finds its data."""
+        if len(self._files) > 1:
+            self.target.unlink(missing_ok=True)
+        for temporary in self._files:
+            temporary.publish()
+        for target, digest in self._digests.items():
+            if self.watch.on_digest is not None:
+                self.watch.on_digest(target, digest)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for temporary, _ in self._written:
-            temporary.unlink(missing_ok=True)
+        for temporary in self._files:
+            temporary.close()
 
-    def _file(self, target: Path, pieces: list[Piece]) -> Peaks:
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        self._written.append((temporary, target))
-        try:
-            return write_pieces(temporary, pieces)
-        except OSError as error:
-            if error.errno in _FULL:
-                raise InsufficientStorage(f"{target} cannot be written: the disk is full") from error
-            raise ConversionFailed(f"{target} cannot be written: {error.strerror}") from error
+
+def data_file(target: Path) -> Path:
+    """Where the weights of a model go that is too large for one file."""
+    return target.with_name(f"{target.name}.data")
 
 
 def save(output: Output, target: Path) -> None:
     """Writes the model and commits it. Raises as `Draft.write` does."""
-    with Draft(output, target) as draft:
-        draft.write()
+    with Draft(target) as draft:
+        draft.write(output)
         draft.commit()
-
-
-def _sweep(target: Path) -> None:
-    """Removes what a process that was killed has left of the same target."""
-    pattern = re.compile(rf"\.{re.escape(target.name)}(\.data)?\.(\d+)\.tmp")
-    for path in target.parent.glob(f".{target.name}*.tmp") if target.parent.is_dir() else ():
-        match = pattern.fullmatch(path.name)
-        if match and not psutil.pid_exists(int(match[2])):
-            path.unlink(missing_ok=True)
-
-
-def _laid_out(output: Output, external: Iterable[TensorProto], location: str) -> list[Piece]:
-    """The data file's pieces, aligned; tensors are pointed to their place. Equal sources are stored once."""
-    pieces: list[Piece] = []
-    offsets: dict[Source, int] = {}
-    at = 0
-    for tensor in external:
-        source = output.source(_key(tensor))
-        if source not in offsets:
-            padding = -at % _ALIGNMENT
-            pieces.extend((bytes(padding), source))
-            offsets[source] = at + padding
-            at += padding + source.length
-        _point(tensor, location, offsets[source], source.length)
-    return pieces
-
-
-def _point(tensor: TensorProto, location: str, offset: int, length: int) -> None:
-    del tensor.external_data[:]
-    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
-        tensor.external_data.add(key=key, value=value)
-
-
-def _is_external(tensor: TensorProto) -> bool:
-    return tensor.data_location == TensorProto.EXTERNAL
-
-
-def _key(tensor: TensorProto) -> str:
-    return next(str(entry.value) for entry in tensor.external_data if entry.key == "location")
-
-
-def _spliced(output: Output) -> list[Piece]:
-    """The serialized model with each payload back in its place, as pieces."""
-    body = output.skeleton.model.SerializeToString(deterministic=True)
-    return _joined(_splice(output, "ModelProto", body, 0, len(body)))
-
-
-def _splice(output: Output, kind: str, data: bytes, start: int, end: int) -> list[Piece]:
-    if kind == "TensorProto":
-        return _splice_tensor(output, data, start, end)
-    children = _PATHS[kind]
-    pieces: list[Piece] = []
-    for number, _, begin, value, stop in fields(data, start, end):
-        child = children.get(number)
-        if child is None:
-            pieces.append(data[begin:stop])
-            continue
-        inner = _splice(output, child, data, value, stop)
-        pieces.append(length_prefixed(number, sum(map(length_of, inner))))
-        pieces.extend(inner)
-    return pieces
-
-
-def _splice_tensor(output: Output, data: bytes, start: int, end: int) -> list[Piece]:
-    tensor = TensorProto.FromString(data[start:end])
-    if not _is_external(tensor):
-        return [data[start:end]]
-    kept = [
-        data[begin:stop]
-        for number, _, begin, _, stop in fields(data, start, end)
-        if number not in (_DATA_LOCATION, _EXTERNAL_DATA, _RAW_DATA)
-    ]
-    source = output.source(_key(tensor))
-    return [*kept, length_prefixed(_RAW_DATA, source.length), source]
-
-
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Neighbouring bytes as one piece, so that each is one write."""
-    joined: list[Piece] = []
-    run: list[bytes] = []
-    for piece in pieces:
-        if isinstance(piece, bytes):
-            run.append(piece)
-            continue
-        joined.extend((b"".join(run), piece))
-        run = []
-    return [*joined, b"".join(run)]

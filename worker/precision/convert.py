@@ -1,17 +1,19 @@
 """Conversion from file to file: load, analyse, plan, rewrite, check, write."""
 
-import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from service.errors import CommandError
+from worker.graph.chunks import Source
 from worker.graph.dtype import HALF_TYPES
 from worker.graph.graph import Graph, analyze
 from worker.graph.load import load
 from worker.graph.opset import raise_opset
-from worker.graph.save import Draft
+from worker.graph.payload import Payload
+from worker.graph.save import Draft, Watch
+from worker.graph.stream import Piece
 from worker.graph.types import Types
 from worker.precision.check import check, interface
 from worker.precision.kept_weights import kept_weights
@@ -35,10 +37,11 @@ class NotMeasured(Exception):  # noqa: N818 -- no error of the user's: it become
     """Why nobody could run the model; the message is the finding's detail."""
 
 
-def convert(request: ConvertRequest, measure: Measure | None = None) -> ConversionReport:
+def convert(request: ConvertRequest, measure: Measure | None = None, watch: Watch | None = None) -> ConversionReport:
     """Writes `request.target` and tells what became of the model.
 
     `measure` is asked about activations that may be too large for FP16; without it they are only named in the report.
+    `watch` follows the writing.
 
     A model of which nothing can be, or is wanted, in half is copied byte for byte. Raises a kind of InvalidModel for
     a bad file, ConversionFailed when the result does not pass its self-check, InsufficientStorage when it cannot be
@@ -51,7 +54,7 @@ def convert(request: ConvertRequest, measure: Measure | None = None) -> Conversi
     while True:
         planned = plan_model(request, measure, facts)
         rewritten, types = _applied(planned)
-        if _written(planned, rewritten, request, facts):
+        if _written(planned, rewritten, request, facts, watch or Watch()):
             return describe(request, planned, rewritten, types, time.monotonic() - started)
 
 
@@ -86,13 +89,14 @@ def _applied(planned: Planned) -> tuple[Rewritten | None, Types]:
     return rewritten, check(rewritten.output.skeleton, public)
 
 
-def _written(planned: Planned, rewritten: Rewritten | None, request: ConvertRequest, facts: WeightFacts) -> bool:
+def _written(
+    planned: Planned, rewritten: Rewritten | None, request: ConvertRequest, facts: WeightFacts, watch: Watch
+) -> bool:
     """False when the weights turned out to be such that the plan must be another; `facts` then knows."""
-    if rewritten is None:
-        _copy(planned.graph, request)
-        return True
-    with Draft(rewritten.output, request.target) as draft:
-        if facts.learn(draft.write()):
+    with Draft(request.target, watch) as draft:
+        if rewritten is None:
+            _copy(planned.graph, request, draft)
+        elif facts.learn(draft.write(rewritten.output)):
             return False
         draft.commit()
     return True
@@ -138,12 +142,16 @@ def _measured(
     return {}, [Finding(kind="range not measured", where="model", detail=detail)]
 
 
-def _copy(graph: Graph, request: ConvertRequest) -> None:
+def _copy(graph: Graph, request: ConvertRequest, draft: Draft) -> None:
     """The upload as it is, with its external-data files beside it."""
     files = {payload.path for payload in graph.index.skeleton.payloads.values()} - {request.source}
     for path in sorted(files):
         copied = request.target.parent / path.relative_to(request.source.parent)
-        copied.parent.mkdir(parents=True, exist_ok=True)
         if copied.resolve() != path.resolve():
-            shutil.copyfile(path, copied)
-    shutil.copyfile(request.source, request.target)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_file(copied, _whole(path))
+    draft.write_file(request.target, _whole(request.source))
+
+
+def _whole(path: Path) -> list[Piece]:
+    return [Source(Payload(path, 0, path.stat().st_size), None)]

@@ -8,13 +8,17 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from worker.graph.casts import strip_noop_casts
-from worker.graph.dtype import FLOAT
+from worker.graph.dtype import FLOAT, type_string
 from worker.graph.index import GraphIndex, Use, build_index
 from worker.graph.inference import Inferred, Shape, infer
 from worker.graph.node import Node
 from worker.graph.skeleton import Skeleton
 from worker.graph.types import Types, propagate
 from worker.graph.values import find_dense, find_static
+
+_OTHER_FLOATS = frozenset(
+    type_string(dtype) for dtype in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+)
 
 
 @dataclass(slots=True)
@@ -23,7 +27,7 @@ class Graph:
 
     static: values computed from constants alone. dense: activations, that is floats which depend on a MatMul, Conv
     or the like with a long dot product; positions, masks and features of a time step are not dense.
-    marked: reads (node index, input position) that went through an explicit Cast to FP32 in the upload.
+    marked: reads (node index, input position) that went through a Cast from a float to FP32 in the upload.
     """
 
     index: GraphIndex
@@ -97,11 +101,17 @@ def analyze(skeleton: Skeleton, max_shapes: Mapping[str, Shape] | None = None) -
         (node.index, slot.index)
         for node in index.nodes
         for slot in node.inputs
-        if (node.output, slot.index) in marks or _is_cast_to_float(index.producer(slot.name))
+        if (node.output, slot.index) in marks or _is_cast_of_a_float(index.producer(slot.name), types)
     )
     static = find_static(index)
     return Graph(index, types, inferred, static, find_dense(index, types, inferred, static), marked, stripped)
 
 
-def _is_cast_to_float(node: Node | None) -> bool:
-    return node is not None and node.is_a("Cast") and node.attribute("to") == TensorProto.FLOAT
+def _is_cast_of_a_float(node: Node | None, types: Types) -> bool:
+    """A Cast to FP32 of another float. That of an integer or a bool is no wish for precision: it makes the float."""
+    return (
+        node is not None
+        and node.is_a("Cast")
+        and node.attribute("to") == TensorProto.FLOAT
+        and types.get(node.input(0)) in _OTHER_FLOATS
+    )

@@ -57,6 +57,14 @@ def test_casts_that_do_nothing_go_and_their_readers_are_marked() -> None:
     assert found.marked == {(0, 0)}
 
 
+@pytest.mark.parametrize(
+    ("dtype", "marked"), [("float16", {(1, 0)}), ("double", {(1, 0)}), ("int64", set()), ("bool", set())]
+)
+def test_a_cast_to_fp32_is_a_marker_only_of_what_was_a_float(dtype: str, marked: set[tuple[int, int]]) -> None:
+    found = graph(f"g ({dtype}[2] x) => (float[2] y) {{ a = Cast<to = 1>(x) y = Neg(a) }}")
+    assert found.marked == marked
+
+
 def test_a_cast_that_is_an_output_stays() -> None:
     found = graph("g (float[2] x) => (float[2] y) { y = Cast<to = 1>(x) }")
     assert [node.op for node in found.nodes] == ["Cast"]

@@ -81,12 +81,17 @@ def plan(text: str, opset: int = 17, weights: Mapping[str, tuple[int, ...]] | No
     return plan_model(with_weights(parse(text, opset), weights or {}), **options)
 
 
-def plan_model(model: onnx.ModelProto, **options: Any) -> Planned:
-    """Plans a model, which is changed on the way."""
+def plan_model(
+    model: onnx.ModelProto,
+    measured: Mapping[str, float] | None = None,
+    max_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    **options: Any,
+) -> Planned:
+    """Plans a model, which is changed on the way. `measured`: largest magnitudes of values, as FP32 runs gave them."""
     skeleton = Skeleton(model)
     prepare(skeleton)
-    graph = analyze(skeleton)
-    return Planned(graph, make_plan(graph, Options(**options)))
+    graph = analyze(skeleton, max_shapes or {})
+    return Planned(graph, make_plan(graph, Options(**options), measured))
 
 
 def plan_in_trunk(

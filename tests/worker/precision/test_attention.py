@@ -183,3 +183,13 @@ def test_a_sum_over_more_keys_than_fp16_can_count_is_not_handed_to_the_trunk(
     )
     assert bool(found.cores()) is bounded
     assert bounded or f"{keys} keys" in found.reason("p")
+
+
+@pytest.mark.parametrize(("longest", "bounded"), [(4096, True), (65536, False)])
+def test_the_largest_shape_of_a_profile_tells_the_number_of_keys(longest: int, bounded: bool) -> None:
+    found = plan(
+        "g (float[1,4,16,64] q, float[1,4,64,N] k, float[1,4,N,64] v) => (float[] y) "
+        "{ s = MatMul(q, k) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+        max_shapes={"k": (1, 4, 64, longest), "v": (1, 4, longest, 64)},
+    )
+    assert bool(found.cores()) is bounded

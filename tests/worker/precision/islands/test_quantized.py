@@ -8,11 +8,11 @@ import onnx.parser
 from worker.precision.convert import convert
 from worker.types import ConvertRequest
 
-GRAPH = """
+GRAPH = f"""
 <ir_version: 8, opset_import: ["" : 17]>
 agraph (float[1, 8] x) => (float[1, 8] y)
-<float one = {0.1}, int8 zero = {0}, int8[8, 8] w = {%s}, float[8, 8] v = {%s}>
-{
+<float one = {{0.1}}, int8 zero = {{0}}, int8[8, 8] w = {{{", ".join(["1"] * 64)}}}, float[8, 8] v = {{{", ".join(["0.5"] * 64)}}}>
+{{
   q = QuantizeLinear(x, one, zero)
   dq = DequantizeLinear(q, one, zero)
   wf = DequantizeLinear(w, one, zero)
@@ -23,8 +23,8 @@ agraph (float[1, 8] x) => (float[1, 8] y)
   t = Relu(dq2)
   n = MatMul(t, v)
   y = MatMul(n, v)
-}
-""" % (", ".join(["1"] * 64), ", ".join(["0.5"] * 64))
+}}
+"""
 
 
 def test_no_cast_comes_between_dequantize_and_its_readers(tmp_path: Path) -> None:

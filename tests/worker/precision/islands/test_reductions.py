@@ -60,3 +60,9 @@ def test_a_sum_divided_by_its_count_is_fp32_where_the_count_does_not_fit() -> No
         weights={"k": (16, 16, 1, 1)},
     )
     assert not planned.half() & {"s", "m"}
+
+
+@pytest.mark.parametrize(("side", "long"), [(31, False), (32, True)])
+def test_the_largest_shape_of_a_profile_tells_the_length(side: int, long: bool) -> None:
+    planned = pooled("r = ReduceMean<axes = [2, 3]>(x)", 17, "S", max_shapes={"input": (1, 16, side, side)})
+    assert (planned.island("long reduction") == {"r"}) is long

@@ -127,7 +127,14 @@ def _sort_out(
         taken.update(nodes)
         if nodes:
             islands.append(Island(answer.family, answer.reason, answer.hazard, nodes))
-    return islands, [answer for answer in answers if isinstance(answer, Declined)]
+    declined = [answer for answer in answers if isinstance(answer, Declined)]
+    return islands, [*declined, *_unmatched(graph, options.keep_trunk)]
+
+
+def _unmatched(graph: Graph, globs: tuple[str, ...]) -> Iterable[Declined]:
+    for glob in globs:
+        if not any(matches(node, glob) for node in graph.nodes):
+            yield Declined("keep_trunk", glob, "no node has such a name or operator type")
 
 
 def _claim(

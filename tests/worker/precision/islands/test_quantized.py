@@ -8,10 +8,11 @@ import onnx.parser
 from worker.precision.convert import convert
 from worker.types import ConvertRequest
 
+ONES, HALVES = ", ".join(["1"] * 64), ", ".join(["0.5"] * 64)
 GRAPH = f"""
 <ir_version: 8, opset_import: ["" : 17]>
 agraph (float[1, 8] x) => (float[1, 8] y)
-<float one = {{0.1}}, int8 zero = {{0}}, int8[8, 8] w = {{{", ".join(["1"] * 64)}}}, float[8, 8] v = {{{", ".join(["0.5"] * 64)}}}>
+<float one = {{0.1}}, int8 zero = {{0}}, int8[8, 8] w = {{{ONES}}}, float[8, 8] v = {{{HALVES}}}>
 {{
   q = QuantizeLinear(x, one, zero)
   dq = DequantizeLinear(q, one, zero)

@@ -20,6 +20,16 @@ def test_a_word_that_matches_nothing_is_told() -> None:
     assert planned.declined("requested") == ["no node has such a name or operator type"]
 
 
+def test_a_word_of_keep_trunk_that_matches_nothing_is_told_too() -> None:
+    planned = plan_in_trunk(BODY, keep_trunk=("blok_*",))
+    assert planned.declined("keep_trunk") == ["no node has such a name or operator type"]
+
+
+def test_what_half_cannot_hold_stays_fp32_in_spite_of_keep_trunk() -> None:
+    planned = plan_in_trunk("y = Mul(x, big)", constants="float big = {100000}", keep_trunk=("Mul",))
+    assert "beyond fp16's 65504" in planned.reason("y")
+
+
 def test_keep_fp32_unbounds_the_core_that_it_names() -> None:
     body = "t = Transpose<perm = [0, 2, 1]>(x) s = MatMul(x, t) [sm] p = Softmax(s) y = MatMul(p, x)"
     planned = plan_in_trunk(body, keep_fp32=("sm",))

@@ -8,6 +8,7 @@ from pathlib import Path
 from service.errors import CommandError
 from worker.graph.chunks import Source
 from worker.graph.dtype import HALF_TYPES
+from worker.graph.einsum import write_out_einsums
 from worker.graph.graph import Graph, analyze
 from worker.graph.load import load
 from worker.graph.opset import raise_opset
@@ -18,7 +19,7 @@ from worker.graph.types import Types
 from worker.precision.check import check, interface
 from worker.precision.kept_weights import kept_weights
 from worker.precision.magnitude import suspects
-from worker.precision.opset import wanted_opset
+from worker.precision.opset import einsums_without_half_form, wanted_opset
 from worker.precision.planner import Options, make_plan
 from worker.precision.report import ConversionReport, Finding
 from worker.precision.reporting import Before, Planned, describe
@@ -71,7 +72,7 @@ def plan_model(request: ConvertRequest, measure: Measure | None = None, facts: W
     options = _options(request)
     graph = analyze(load(request.source), request.max_shapes)
     before = Before.of(graph)
-    graph, findings = _at_a_fitting_opset(graph, request, options)
+    graph, findings = _in_a_fitting_form(graph, request, options)
     measured, unmeasured = _measured(graph, request, options, measure)
     plan = make_plan(graph, options, measured, facts)
     if not plan.all_fp32:
@@ -112,17 +113,30 @@ def _options(request: ConvertRequest) -> Options:
     )
 
 
-def _at_a_fitting_opset(graph: Graph, request: ConvertRequest, options: Options) -> tuple[Graph, list[Finding]]:
-    """The graph at the opset that the trunk dtype needs, and what is to be told about it."""
+def _in_a_fitting_form(graph: Graph, request: ConvertRequest, options: Options) -> tuple[Graph, list[Finding]]:
+    """The graph with the operators and at the opset that the trunk dtype needs, and what is to be told about it."""
+    einsums = einsums_without_half_form(graph, options.half)
+    findings: list[Finding] = []
+    if einsums:
+        fresh = load(request.source)  # the analysis has taken the markers out of the first one
+        findings = [_written_out(name, options) for name in write_out_einsums(fresh.model, einsums)]
+        graph = analyze(fresh, request.max_shapes)
     target = wanted_opset(graph, options.half)
     if target is None:
-        return graph, []
-    fresh = load(request.source)  # the analysis has taken the markers out of the first one
+        return graph, findings
+    fresh = load(request.source)
+    write_out_einsums(fresh.model, einsums)
     refusal = raise_opset(fresh, target)
     if refusal is None:
-        return analyze(fresh, request.max_shapes), [Finding(kind="opset raised", where="model", detail=f"to {target}")]
+        findings.append(Finding(kind="opset raised", where="model", detail=f"to {target}"))
+        return analyze(fresh, request.max_shapes), findings
     detail = f"{options.half.name} needs opset {target} for some nodes, which stay FP32: {refusal}"
-    return graph, [Finding(kind="opset kept", where="model", detail=detail)]
+    return graph, [*findings, Finding(kind="opset kept", where="model", detail=detail)]
+
+
+def _written_out(einsum: str, options: Options) -> Finding:
+    detail = f"an Einsum, which has no {options.half.name} form, is written out as MatMul or Transpose"
+    return Finding(kind="einsum written out", where=einsum, detail=detail)
 
 
 def _measured(

@@ -1,4 +1,4 @@
-"""Which opset the plan would need for nodes that have no half form at the opset of the file."""
+"""What the plan would need for nodes that have no half form at the opset of the file: another opset or operator."""
 
 from functools import lru_cache
 
@@ -19,6 +19,15 @@ def wanted_opset(graph: Graph, half: HalfType) -> int | None:
     """The lowest opset at which every node that could be in half may be; None when the file's own will do."""
     versions = [version for node in graph.nodes if (version := first_legal_opset(graph, node, half)) is not None]
     return max(versions, default=None)
+
+
+def einsums_without_half_form(graph: Graph, half: HalfType) -> frozenset[str]:
+    """Outputs of the Einsums of FP32 values that no opset lets be in half."""
+    return frozenset(
+        node.output
+        for node in graph.nodes
+        if node.is_a("Einsum") and has_no_half_form(graph, node, half) and first_legal_opset(graph, node, half) is None
+    )
 
 
 def first_legal_opset(graph: Graph, node: Node, half: HalfType) -> int | None:

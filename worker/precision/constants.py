@@ -27,6 +27,7 @@ class ConstantHazards:
     saturated: set[str] = field(default_factory=set)
     non_finite: dict[str, int] = field(default_factory=dict)
     _known: dict[str, Statistics] = field(default_factory=dict)
+    _hazards: dict[str, str | None] = field(default_factory=dict)
 
     def reason(self, node: Node, variables: frozenset[str]) -> str | None:
         """Why the node must stay FP32; None when each constant that it would read in half can be rounded."""
@@ -35,7 +36,7 @@ class ConstantHazards:
                 continue
             if self.graph.types.get(slot.name) != FLOAT:
                 continue
-            for name in self._roots(slot.name):
+            for name in self._hazardous(slot.name, every=_is_bound(node, slot.index)):
                 found = self._reason(node, slot.index, name)
                 if found is not None:
                     return found
@@ -52,20 +53,47 @@ class ConstantHazards:
             return f"constant {name!r} (up to {facts.max_abs:.3g}) loses {facts.lost:.0%} of itself to rounding"
         return None
 
-    def _roots(self, name: str) -> list[str]:
-        """The FP32 constants that a static value is computed from."""
-        roots, pending, seen = [], [name], {name}
+    def _hazardous(self, name: str, every: bool) -> list[str]:
+        """Constants that half cannot hold, of those that a static value is computed from: the first, or every one."""
+        first = self._first_hazard(name)
+        if first is None or not every:
+            return [] if first is None else [first]
+        found, pending, seen = [], [name], {name}
         while pending:
             value = pending.pop()
             if self.graph.weight(value) is not None:
-                if self.graph.types.get(value) == FLOAT:
-                    roots.append(value)
-                continue
-            node = self.graph.producer(value)
-            fresh = [slot.name for slot in node.inputs if slot.name and slot.name not in seen] if node else []
+                found.append(value)
+            fresh = [one for one in self._operands(value) if one not in seen and self._hazards[one] is not None]
             seen.update(fresh)
             pending.extend(fresh)
-        return roots
+        return found
+
+    def _first_hazard(self, name: str) -> str | None:
+        """Each static value is looked at once, however many read it and however long the way to it is."""
+        pending = [name]
+        while pending:
+            value = pending[-1]
+            operands = self._operands(value)
+            unknown = [one for one in operands if one not in self._hazards]
+            if unknown and value not in self._hazards:
+                pending.extend(unknown)
+                continue
+            pending.pop()
+            if value not in self._hazards:
+                own = value if self._is_hazard(value) else None
+                self._hazards[value] = own or next((found for one in operands if (found := self._hazards[one])), None)
+        return self._hazards[name]
+
+    def _operands(self, name: str) -> list[str]:
+        """What a static value is computed from; nothing for a constant."""
+        node = self.graph.producer(name) if self.graph.weight(name) is None else None
+        return [slot.name for slot in node.inputs if slot.name] if node is not None else []
+
+    def _is_hazard(self, name: str) -> bool:
+        if self.graph.weight(name) is None or self.graph.types.get(name) != FLOAT:
+            return False
+        facts = self._statistics(name)
+        return facts.max_abs > self.half.max or facts.lost > LARGEST_LOSS
 
     def _statistics(self, name: str) -> Statistics:
         if name not in self._known:

@@ -32,6 +32,7 @@ class Weights:
     output: Output = field(init=False)
     asked: dict[str, set[Form]] = field(default_factory=dict)
     given: dict[tuple[str, Form], str] = field(default_factory=dict)
+    scalars: dict[float, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.output = Output(self.graph.index.skeleton)
@@ -49,11 +50,11 @@ class Weights:
 
     def scalar(self, value: float) -> str:
         """An FP32 scalar initializer of the main graph; made once."""
-        name = f"atoll_scalar_{value:g}"
-        main = self.graph.index.main
-        if all(tensor.name != name for tensor in main.initializer):
-            main.initializer.append(numpy_helper.from_array(np.array(value, np.float32), name))
-        return name
+        if value not in self.scalars:
+            self.scalars[value] = self.names.fresh(f"atoll_scalar_{value:g}")
+            tensor = numpy_helper.from_array(np.array(value, np.float32), self.scalars[value])
+            self.graph.index.main.initializer.append(tensor)
+        return self.scalars[value]
 
     def fill(self, name: str, tensor: TensorProto | None, half: bool) -> TensorProto:
         """The value of a ConstantOfShape that makes `name`; None is its default, zero."""

@@ -6,6 +6,7 @@ from a public input is guarded where it is cast, as its values are not known.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 from onnx import TensorProto
 
@@ -47,9 +48,11 @@ def plan_masks(graph: Graph, cores: list[AttentionCore], half: HalfType) -> Mask
     saturate: set[str] = set()
     nodes: set[Node] = set()
     guard: set[str] = set()
+    stop = {node for core in cores for node in core.nodes}
+    is_huge = cache(lambda leaf: _is_huge(graph, leaf, half))  # many cores share one mask
     for name in dict.fromkeys(name for core in cores for name in core.masks):
-        made_by, leaves = _slice(graph, name, {node for core in cores for node in core.nodes})
-        huge = {leaf for leaf in leaves if _is_huge(graph, leaf, half)}
+        made_by, leaves = _slice(graph, name, stop)
+        huge = {leaf for leaf in leaves if is_huge(leaf)}
         saturate |= huge
         if huge:
             nodes |= made_by

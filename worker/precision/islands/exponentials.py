@@ -42,16 +42,16 @@ class Exponential:
 def _grow(graph: Graph, exponential: Node) -> set[Node]:
     """Follows the exponential through nodes that read nothing else but it and constants."""
     found = {exponential} | _shift(graph, exponential)
-    values = {exponential.output} | graph.static
+    values = {exponential.output}
     pending = [exponential.output]
     while pending:
         for node in graph.consumers(pending.pop()):
             if node in found or node.op not in _FOLLOWS:
                 continue
-            if all(name in values for name in graph.float_inputs(node)):
+            if all(name in values or name in graph.static for name in graph.float_inputs(node)):
                 found.add(node)
                 outputs = graph.float_outputs(node)
-                values |= set(outputs)
+                values.update(outputs)
                 if not node.is_a("Log", "Reciprocal", "Div"):
                     pending.extend(outputs)
     return found

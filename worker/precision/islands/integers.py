@@ -40,7 +40,7 @@ class ExactInteger:
         for node, reason in seeds.items():
             if node in taken or node in around.core:
                 continue
-            found = _flow(graph, node, exact) - around.core
+            found = _flow(graph, node, exact, taken) - around.core
             taken |= found
             yield Island(self.name, f"{reason}: {node.output!r}, and arithmetic on it", self.hazard, ordered(found))
         for node in graph.nodes:
@@ -78,11 +78,12 @@ def _origin(graph: Graph, cast: Node) -> set[Node]:
     return found
 
 
-def _flow(graph: Graph, seed: Node, exact: set[str]) -> set[Node]:
+def _flow(graph: Graph, seed: Node, exact: set[str], taken: set[Node]) -> set[Node]:
+    """Beyond a node that is taken nothing is new."""
     found, pending = {seed}, [seed.output]
     while pending:
         for node in graph.consumers(pending.pop()):
-            if node in found or node.op not in _FLOWS:
+            if node in found or node in taken or node.op not in _FLOWS:
                 continue
             if all(name in exact or name in graph.static for name in graph.float_inputs(node)):
                 found.add(node)

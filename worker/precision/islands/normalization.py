@@ -6,7 +6,7 @@ divides or multiplies a full-size value; constants scale and shift the result.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from worker.graph.graph import Graph
 from worker.graph.node import Node
@@ -48,13 +48,14 @@ class DecomposedNorm:
 
     def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
         taken: set[Node] = set()
+        sums = _SquaredSums(graph)
         for node in graph.nodes:
             if node in taken or node in around.core:
                 continue
             source = _summed_squares(graph, node)
             if source is None:
                 continue
-            found = _grow(graph, node, source) - around.core
+            found = _grow(graph, node, source, sums) - around.core
             taken |= found
             kind = "mean of squares" if node.is_a("ReduceMean") else "sum of squares"
             yield Island(self.name, f"{kind} of {source!r}, and the scaling by it", self.hazard, ordered(found))
@@ -79,12 +80,12 @@ def _summed_squares(graph: Graph, node: Node) -> str | None:
     return squared(graph, maker) if maker is not None else None
 
 
-def _grow(graph: Graph, reduction: Node, source: str) -> set[Node]:
+def _grow(graph: Graph, reduction: Node, source: str, sums: "_SquaredSums") -> set[Node]:
     found = {reduction}
     if reduction.op not in _SUM_OF_SQUARES:
         found |= _path_down(graph, source, reduction)
     origin = before_movement(graph, source)
-    seeds = [reduction, *_centre(graph, origin, found), *_sibling_sums(graph, origin)]
+    seeds = [reduction, *_centre(graph, origin, found), *sums.of(origin)]
     statistics = _statistics(graph, seeds)
     found |= statistics.keys() - {node for node in statistics if node in found}
     for node in list(statistics):
@@ -120,13 +121,23 @@ def _centre(graph: Graph, origin: str, found: set[Node]) -> list[Node]:
     return []
 
 
-def _sibling_sums(graph: Graph, origin: str) -> list[Node]:
-    """Other sums of the same value: the mean in `E[x^2] - E[x]^2`, but only where a square of it is subtracted."""
-    return [
-        node
-        for node, _ in after_movement(graph, origin)
-        if node.op in SUMS and any(squared(graph, reader) for reader in graph.consumers(node.output))
-    ]
+@dataclass(slots=True)
+class _SquaredSums:
+    """Other sums of the same value: the mean in `E[x^2] - E[x]^2`, but only where a square of it is subtracted.
+
+    Many norms may read one value, so its readers are looked through once.
+    """
+
+    graph: Graph
+    _known: dict[str, list[Node]] = field(default_factory=dict)
+
+    def of(self, origin: str) -> list[Node]:
+        if origin not in self._known:
+            self._known[origin] = [node for node, _ in after_movement(self.graph, origin) if self._is_one(node)]
+        return self._known[origin]
+
+    def _is_one(self, node: Node) -> bool:
+        return node.op in SUMS and any(squared(self.graph, reader) for reader in self.graph.consumers(node.output))
 
 
 def _statistics(graph: Graph, seeds: list[Node]) -> dict[Node, None]:
@@ -159,15 +170,17 @@ def _joins(graph: Graph, node: Node, statistics: dict[Node, None]) -> list[Node]
 def _with_affine(graph: Graph, joined: Node, statistics: dict[Node, None]) -> set[Node]:
     """The join, and the scaling and shifting by constants or statistics that follow it."""
     found, node = {joined}, joined
-    known = {name for statistic in statistics for name in graph.float_outputs(statistic)} | graph.static
     for _ in range(_AFFINE_STEPS):
-        readers = [
-            reader
-            for reader in graph.consumers(node.output)
-            if reader.op in _JOINS and all(name in known or name == node.output for name in graph.float_inputs(reader))
-        ]
-        if len(graph.consumers(node.output)) != 1 or not readers:
+        uses = graph.uses(node.output)
+        if len(uses) != 1 or uses[0].node.op not in _JOINS:
             break
-        node = readers[0]
+        reader = uses[0].node
+        if not all(name == node.output or _is_known(graph, name, statistics) for name in graph.float_inputs(reader)):
+            break
+        node = reader
         found.add(node)
     return found
+
+
+def _is_known(graph: Graph, name: str, statistics: dict[Node, None]) -> bool:
+    return name in graph.static or graph.producer(name) in statistics

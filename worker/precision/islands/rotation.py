@@ -24,12 +24,12 @@ class Rotation:
     hazard: str = "rounding the rotation moves every position a little, at every layer"
 
     def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
-        taken: set[Node] = set()
+        taken = set(around.core)
         values = {node.output for node in graph.nodes if node.is_a("Cos", "Sin")} | graph.static
         for node in graph.nodes:
             if not node.is_a("Cos", "Sin") or node.output in graph.static or not graph.is_float(node.output):
                 continue
-            found = _flow(graph, node, around, values) - taken
+            found = _flow(graph, node, taken, values)
             if found:
                 taken |= found
                 yield Island(self.name, f"products and sums of {node.output!r}", self.hazard, ordered(found))
@@ -38,13 +38,16 @@ class Rotation:
                 yield Island(self.name, f"{node.op} of {node.input(0)!r}", self.hazard, (node,))
 
 
-def _flow(graph: Graph, start: Node, around: Surroundings, values: set[str]) -> set[Node]:
-    """`values`: what belongs to a rotation so far, to which those found are added: a sum adds what two starts gave."""
+def _flow(graph: Graph, start: Node, taken: set[Node], values: set[str]) -> set[Node]:
+    """`values`: what belongs to a rotation so far, to which those found are added: a sum adds what two starts gave.
+
+    Beyond a node that is taken nothing is new.
+    """
     found: set[Node] = set()
     pending = [start.output]
     while pending:
         for node in graph.consumers(pending.pop()):
-            if node in found or node in around.core or node.op not in _FLOWS:
+            if node in found or node in taken or node.op not in _FLOWS:
                 continue
             inputs = graph.float_inputs(node)
             ready = all(name in values for name in inputs)

@@ -103,7 +103,7 @@ def _islands(
     graph: Graph, options: Options, cores: list[Core], measured: Mapping[str, float]
 ) -> Iterable[Island | Declined]:
     spoken_for = frozenset(node for core in cores if core.bounded for node in core.core.nodes)
-    around = Surroundings(spoken_for, options.half.max, measured)
+    around = Surroundings(spoken_for, options.half.max, options.half.smallest_normal, measured)
     for core in cores:
         if not core.bounded:
             nodes = core.core.nodes[:-1] if len(core.core.nodes) > 1 else core.core.nodes

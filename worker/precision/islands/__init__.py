@@ -2,6 +2,7 @@
 
 from worker.precision.islands.angles import Angle
 from worker.precision.islands.base import Declined, Family, Island, Surroundings
+from worker.precision.islands.divisions import GuardedDivision
 from worker.precision.islands.exponentials import Exponential
 from worker.precision.islands.fused import FusedNorm
 from worker.precision.islands.hot import HotValue
@@ -24,6 +25,7 @@ CATALOGUE: tuple[Family, ...] = (
     TabledRotation(),
     ExactInteger(),
     Exponential(),
+    GuardedDivision(),
     LongReduction(),
     Sampling(),
     Quantized(),

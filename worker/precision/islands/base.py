@@ -34,10 +34,12 @@ class Declined:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a family may know besides the graph: nodes of bounded attention cores are spoken for; `half_max` is the
-    largest finite value of the trunk dtype; `measured` are largest magnitudes of values in FP32 runs."""
+    largest finite value of the trunk dtype, `smallest_normal` the smallest that it holds in full; `measured` are
+    largest magnitudes of values in FP32 runs."""
 
     core: frozenset[Node] = field(default_factory=frozenset)
     half_max: float = 65504.0
+    smallest_normal: float = 2.0**-14
     measured: Mapping[str, float] = field(default_factory=dict)
 
 

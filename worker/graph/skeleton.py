@@ -37,6 +37,7 @@ _CHILDREN: dict[str, dict[int, str]] = {
 }
 # Packed repeated floats are little-endian bytes, just as raw_data is: float_data, raw_data, double_data.
 _BYTES_FIELDS = (4, 9, 10)
+_DATA_FIELDS = frozenset({4, 5, 6, 7, 9, 10, 11})
 
 
 @dataclass(slots=True)
@@ -110,18 +111,27 @@ class _Stripper:
         return pieces
 
     def _strip_tensor(self, start: int, end: int) -> list[bytes]:
-        """Bytes that are replaced take the tensor's own `data_location` along: it may say DEFAULT."""
+        """Bytes that are replaced take the tensor's own `data_location` along: it may say DEFAULT.
+
+        Data in several fields (a packed field may come in parts) has no one place in the file, so it stays.
+        """
         kept: list[bytes] = []
-        location = external = b""
+        payload: Payload | None = None
         for number, wire, begin, value, stop in fields(self.data, start, end):
-            if number in _BYTES_FIELDS and wire == _LEN and stop - value > LARGE_BYTES:
-                key = self.skeleton.add_payload(Payload(self.path, value, stop - value))
-                external = external_entries(key)
+            if number in _DATA_FIELDS:
+                if payload is not None or number not in _BYTES_FIELDS or wire != _LEN:
+                    return [self.data[start:end]]
+                payload = Payload(self.path, value, stop - value)
             elif number != _DATA_LOCATION:
                 kept.append(self.data[begin:stop])
-            else:
-                location = self.data[begin:stop]
-        return [*kept, external or location]
+        if payload is None or payload.length <= LARGE_BYTES:
+            return [self.data[start:end]]
+        self._forget_pages()
+        return [*kept, external_entries(self.skeleton.add_payload(payload))]
+
+    def _forget_pages(self) -> None:
+        """Reading a header maps the pages around it too, and mapped pages count as resident."""
+        self.data.madvise(mmap.MADV_DONTNEED)
 
 
 def fields(data: mmap.mmap | bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:

@@ -78,7 +78,7 @@ def compare(contenders: Sequence[Contender], options: argparse.Namespace, say: S
     findings = Findings()
     with tempfile.TemporaryDirectory() as folder:
         if "operators" in options.models:
-            tests = tests_taking_part(operator_tests(options.cache, options.operators), say)
+            tests = tests_taking_part(operator_tests(options.cache, options.operators), Path(folder, "inputs"), say)
             for each in contenders:
                 name = each.peer.name
                 findings.operators[name] = compare_operators(each, tests, Path(folder, "operators", name), say)

@@ -39,8 +39,9 @@ PEERS = (
     ),
     Peer(
         "autocast",
-        "`modelopt.onnx.autocast.convert_to_mixed_precision(path, low_precision_type='fp16', keep_io_types=True)`; "
-        "calibrated on its own random data",
+        "`modelopt.onnx.autocast.convert_to_mixed_precision(path, low_precision_type='fp16', keep_io_types=True, "
+        "calibration_data=inputs)`; the inputs are the operator test's own, or typical ones of the real model, "
+        "and where that fails its own random ones",
         ("nvidia-modelopt", "onnx", "onnxruntime-gpu"),
         # Newer torch builds bring gigabytes of CUDA libraries, of which a conversion uses nothing.
         ("torch==2.13.0", "nvidia-modelopt[onnx]"),

@@ -87,28 +87,28 @@ class RealFinding:
     @property
     def good(self) -> bool:
         """Valid, close, and taken wherever FP32 is."""
-        return not self.first_fault
+        return not self.checker and self.good_in_order
 
     @property
-    def first_fault(self) -> str:
-        """The first thing that is wrong, and of what kind it is."""
-        texts = {
-            "not converted": self.converts,
-            "invalid": self.checker,
-            "interface": self.interface,
-            "not close": self.close,
-            "refused by the parser": "" if self.baseline.parse else self.parse,
-            "no engine": "" if self.baseline.build else self.build,
-        }
-        return next((f"{kind}: {text}" for kind, text in texts.items() if text), "")
+    def good_in_order(self) -> bool:
+        return not (self.converts or self.reordered or self.interface or self.close or self.lost_by_tensorrt)
+
+    @property
+    def lost_by_tensorrt(self) -> str:
+        """What TensorRT refuses now, and takes in FP32."""
+        refused = "" if self.baseline.parse else self.parse
+        return refused or ("" if self.baseline.build else self.build)
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTest:
+    """A test that takes part. `inputs`: the folder with its .npz file, where there is one."""
+
     name: str
     folder: Path
     valid: bool
     parses: bool
+    inputs: Path | None
 
     @property
     def model(self) -> Path:
@@ -132,13 +132,18 @@ def enter(peer: Peer, cache: Path, reference: Path | None) -> Contender:
 # --- operator tests --------------------------------------------------------------------------------------------------
 
 
-def tests_taking_part(folders: Mapping[str, Path], say: Say) -> list[OperatorTest]:
+def tests_taking_part(folders: Mapping[str, Path], work: Path, say: Say) -> list[OperatorTest]:
     """Those with FP32 inputs that run, and give the same twice."""
     say(f"surveying {len(folders)} operator tests")
-    surveyed = _judge("survey", {name: {"folder": str(folder)} for name, folder in folders.items()}, OPERATOR_SECONDS)
+    inputs = _targets(work, folders, "inputs.npz")
+    jobs = {name: {"folder": str(folder), "inputs": str(inputs[name])} for name, folder in folders.items()}
+    surveyed = _judge("survey", jobs, OPERATOR_SECONDS)
     part = {name: found.result for name, found in surveyed.items() if found.result and found.result["takes_part"]}
     parsed = _judge("parse", {name: {"model": str(folders[name] / "model.onnx")} for name in part}, OPERATOR_SECONDS)
-    return [OperatorTest(name, folders[name], facts["valid"], _accepts(parsed[name])) for name, facts in part.items()]
+    return [
+        OperatorTest(name, folders[name], facts["valid"], _accepts(parsed[name]), _folder_with(inputs[name]))
+        for name, facts in part.items()
+    ]
 
 
 def compare_operators(
@@ -147,7 +152,7 @@ def compare_operators(
     """One finding a test, in order."""
     say(f"{contender.peer.name}: {len(tests)} operator tests")
     targets = _targets(work, [test.name for test in tests])
-    jobs = {test.name: {"source": str(test.model), "target": str(targets[test.name])} for test in tests}
+    jobs = {test.name: _conversion_job(test.model, targets[test.name], test.inputs) for test in tests}
     converted = {outcome.name: outcome for outcome in run_batch(contender.command, jobs, OPERATOR_SECONDS)}
     done = [test for test in tests if not _conversion_fault(converted[test.name], targets[test.name])]
     judged = _judge(
@@ -200,12 +205,13 @@ def compare_real(
 ) -> dict[str, list[RealFinding]]:
     """By converter, one finding a model, in order. Each converts once a round, so that a slow minute hits all alike."""
     known = baselines(models, say)
+    inputs = _samples(models, work)
     targets = {each.peer.name: _targets(work / each.peer.name, [model.name for model in models]) for each in contenders}
     rounds: dict[str, list[dict[str, Outcome]]] = {name: [] for name in targets}
     for number in range(ROUNDS):
         for each in contenders:
             say(f"{each.peer.name}: {len(models)} models, round {number + 1} of {ROUNDS}")
-            rounds[each.peer.name].append(_converted(each, models, targets[each.peer.name]))
+            rounds[each.peer.name].append(_converted(each, models, targets[each.peer.name], inputs))
     return {name: judge_real(models, known, rounds[name], targets[name], say) for name in targets}
 
 
@@ -263,8 +269,21 @@ def _real_finding(
     )
 
 
-def _converted(contender: Contender, models: Sequence[RealModel], targets: Mapping[str, Path]) -> dict[str, Outcome]:
-    jobs = {model.name: {"source": str(model.path), "target": str(targets[model.name])} for model in models}
+def _samples(models: Sequence[RealModel], work: Path) -> dict[str, Path | None]:
+    """A folder with a file of typical inputs, for each model."""
+    files = _targets(work / "samples", [model.name for model in models], "inputs.npz")
+    jobs = {model.name: {**_build_job(model, model.path), **_values(model)} for model in models}
+    _judge("sample", {name: {**job, "inputs": str(files[name])} for name, job in jobs.items()}, REAL_SECONDS)
+    return {name: _folder_with(file) for name, file in files.items()}
+
+
+def _converted(
+    contender: Contender,
+    models: Sequence[RealModel],
+    targets: Mapping[str, Path],
+    inputs: Mapping[str, Path | None],
+) -> dict[str, Outcome]:
+    jobs = {model.name: _conversion_job(model.path, targets[model.name], inputs[model.name]) for model in models}
     return {outcome.name: outcome for outcome in run_batch(contender.command, jobs, REAL_SECONDS)}
 
 
@@ -279,16 +298,19 @@ def _engines(models: Sequence[RealModel], paths: Mapping[str, Path]) -> dict[str
 
 
 def _real_job(model: RealModel, target: Path) -> dict[str, Any]:
-    return {
-        "source": str(model.path),
-        "target": str(target),
-        "shapes": {name: list(shape) for name, shape in model.shapes.items()},
-        "values": dict(model.values),
-    }
+    return {"source": str(model.path), "target": str(target), **_shapes(model), **_values(model)}
 
 
 def _build_job(model: RealModel, path: Path) -> dict[str, Any]:
-    return {"model": str(path), "shapes": {name: list(shape) for name, shape in model.shapes.items()}}
+    return {"model": str(path), **_shapes(model)}
+
+
+def _shapes(model: RealModel) -> dict[str, Any]:
+    return {"shapes": {name: list(shape) for name, shape in model.shapes.items()}}
+
+
+def _values(model: RealModel) -> dict[str, Any]:
+    return {"values": dict(model.values)}
 
 
 # --- jobs and answers ------------------------------------------------------------------------------------------------
@@ -299,12 +321,20 @@ def _judge(judge: str, jobs: Mapping[str, Mapping[str, Any]], limit: float) -> d
     return {outcome.name: outcome for outcome in run_batch(command, jobs, limit)}
 
 
-def _targets(work: Path, names: Iterable[str]) -> dict[str, Path]:
+def _conversion_job(source: Path, target: Path, inputs: Path | None) -> dict[str, Any]:
+    return {"source": str(source), "target": str(target), "inputs": None if inputs is None else str(inputs)}
+
+
+def _targets(work: Path, names: Iterable[str], file: str = "converted.onnx") -> dict[str, Path]:
     """A folder for each result, as some come with files of external data."""
-    targets = {name: work / name / "converted.onnx" for name in names}
+    targets = {name: work / name / file for name in names}
     for target in targets.values():
         target.parent.mkdir(parents=True, exist_ok=True)
     return targets
+
+
+def _folder_with(file: Path) -> Path | None:
+    return file.parent if file.is_file() else None
 
 
 def _conversion_fault(outcome: Outcome, target: Path) -> str:

@@ -20,7 +20,7 @@ from service.errors import AtollError, InvalidGraph
 from worker.engine.builder import engine_from_onnx, network_from_onnx
 from worker.engine.toolchains import toolchain_named
 from worker.graph import walk
-from worker.graph.index import build_index
+from worker.graph.index import GraphIndex, build_index
 from worker.graph.load import load
 from worker.graph.order import sort_nodes
 from worker.graph.save import Output, save
@@ -33,6 +33,8 @@ from worker.verify.types import Incomparable, Unverifiable
 from worker.verify.watchdog import Watchdog
 
 Answer = dict[str, Any]
+Sizes = Mapping[str, list[int]]
+Values = Mapping[str, int]
 
 CLOSE = 0.9999
 """The cosine from which on a real model's outputs are close to FP32's."""
@@ -43,17 +45,23 @@ TOLERANCE = 0.02
 _SMALLEST_SCALE = 1e-3
 _TOOLCHAIN = "tensorrt-rtx"
 _FATAL = 4
+_JUDGED_SEED, _SAMPLE_SEED = 0, 1
 _SECONDS, _MEMORY = 300.0, 16 << 30
 
 
 # --- operator tests --------------------------------------------------------------------------------------------------
 
 
-def survey(folder: str) -> Answer:
-    """Whether a test takes part: FP32 inputs, runs, gives the same twice; and whether the checker takes its model."""
+def survey(folder: str, inputs: str) -> Answer:
+    """Whether a test takes part: FP32 inputs, runs, gives the same twice; and whether the checker takes its model.
+
+    Writes `inputs`, an .npz file with the test's inputs, where these are tensors.
+    """
     path, model, feeds = load_test(Path(folder))
     if not takes_floats(model):
         return {"takes_part": False}
+    if all(isinstance(value, np.ndarray) for value in feeds.values()):
+        np.savez(inputs, **feeds)
     first, second = run(model, feeds), run(model, feeds)
     return {"takes_part": not difference(first, second, 0.0), "valid": not checked(path)}
 
@@ -170,7 +178,10 @@ def interface(source: ModelProto, converted: ModelProto) -> str:
 
 
 def _signatures(model: ModelProto) -> list[str]:
-    return [f"{value.name}: {_type(value)}" for value in (*model.graph.input, *model.graph.output)]
+    """An input with an initializer is a weight: old files have to list them all."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in weights]
+    return [f"{value.name}: {_type(value)}" for value in (*inputs, *model.graph.output)]
 
 
 def _type(value: ValueInfoProto) -> str:
@@ -215,7 +226,13 @@ def parse(model: str) -> Answer:
 # --- real models -----------------------------------------------------------------------------------------------------
 
 
-def real(source: str, target: str, shapes: Mapping[str, list[int]], values: Mapping[str, int]) -> Answer:
+def sample(model: str, inputs: str, shapes: Sizes, values: Values) -> Answer:
+    """Writes `inputs`, an .npz file with inputs of the kind that a real model is judged on; others than those."""
+    np.savez(inputs, **_feed(build_index(load(Path(model))), shapes, values, _SAMPLE_SEED))
+    return {}
+
+
+def real(source: str, target: str, shapes: Sizes, values: Values) -> Answer:
     """Validity and closeness of a converted real model."""
     converted = onnx.load(target)
     faults = {**validity(Path(target), converted, True), "interface": interface(onnx.load(source), converted)}
@@ -226,13 +243,9 @@ def real(source: str, target: str, shapes: Mapping[str, list[int]], values: Mapp
     return {**faults, "cosine": cosine, "close": why}
 
 
-def _closeness(
-    source: Path, target: Path, shapes: Mapping[str, list[int]], values: Mapping[str, int]
-) -> tuple[float, str]:
+def _closeness(source: Path, target: Path, shapes: Sizes, values: Values) -> tuple[float, str]:
     original, converted = load(source), load(target)
-    wanted = {name: tuple(shape) for name, shape in shapes.items()}
-    feed = generate(input_specs(build_index(original)), wanted, seed=0)
-    feed |= {name: np.asarray(value, feed[name].dtype) for name, value in values.items()}
+    feed = _feed(build_index(original), shapes, values, _JUDGED_SEED)
     expected = Session(original, source.parent, "model").run(feed, Watchdog(_SECONDS, _MEMORY))
     emulate(converted)
     got = Session(converted, target.parent, "converted graph").run(feed, Watchdog(_SECONDS, _MEMORY))
@@ -243,7 +256,12 @@ def _closeness(
     return cosine, "" if cosine >= CLOSE else f"cosine {cosine:.6f}"
 
 
-def build(model: str, shapes: Mapping[str, list[int]]) -> Answer:
+def _feed(index: GraphIndex, shapes: Sizes, values: Values, seed: int) -> dict[str, Any]:
+    feed = generate(input_specs(index), {name: tuple(shape) for name, shape in shapes.items()}, seed)
+    return feed | {name: np.asarray(value, feed[name].dtype) for name, value in values.items()}
+
+
+def build(model: str, shapes: Sizes) -> Answer:
     """A portable engine: what it fused, and whether the builder warned of norms in FP16."""
     target = Path(model).with_suffix(".engine")
     profile = {name: (tuple(shape),) * 3 for name, shape in shapes.items()}
@@ -270,6 +288,7 @@ JUDGES: dict[str, Callable[..., Answer]] = {
     "survey": survey,
     "operator": operator,
     "parse": parse,
+    "sample": sample,
     "real": real,
     "build": build,
 }

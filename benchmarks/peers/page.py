@@ -25,6 +25,8 @@ _METHOD = f"""\
 - Operator tests: those of onnx 1.21.0 that have an FP32 input, run in FP32, and give the same twice. *Right*: every
   output within {TOLERANCE:.0%} of the largest value that FP32 gives, infinite or NaN where
   FP32 is, integers equal.
+- *Names and types*: of outputs, and of inputs without an initializer. Old files list every weight as an input; what
+  becomes of those is not counted.
 - Half emulation: the converted graph in ONNX Runtime, each node computed in FP32 and its result rounded to half once.
   What the emulation cannot take runs as it is, in ONNX Runtime or the ONNX reference evaluator.
 - The checker's verdict is `onnx.checker` with `full_check`; a fault that the FP32 file has too is not counted. Some
@@ -41,7 +43,7 @@ _METHOD = f"""\
 ## What this does not show
 
 Speed and accuracy on a GPU: nothing here ran on one. Whether other options of a converter do better: each of them has
-lists of operators to keep out, and AutoCast takes calibration data; who tunes them for a model gets more out of them.
+lists of operators and nodes to keep out; who tunes them for a model gets more out of them.
 An operator alone between two casts is no model: of those tests atoll leaves in FP32 what only moves or selects values,
 and what it takes for an island.
 """

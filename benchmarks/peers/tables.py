@@ -9,7 +9,7 @@ from rich.table import Table
 from benchmarks.peers.catalogue import OURS
 from benchmarks.peers.comparison import Contender, OperatorFinding, RealFinding
 
-_LONGEST_CELL = 110
+_LONGEST_CELL = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def real_sheet(findings: Mapping[str, Sequence[RealFinding]]) -> Sheet:
 
 
 def model_sheet(findings: Mapping[str, Sequence[RealFinding]]) -> Sheet:
-    """Each model by itself: the cosine and the time, or the first fault."""
+    """Each model by itself: the cosine, what is wrong, fused attentions, the time."""
     lines = zip(*findings.values(), strict=True)
     rows = tuple((line[0].model.name, *map(_cell, line)) for line in lines)
     return Sheet("Each real model", ("", *findings), rows)
@@ -124,6 +124,9 @@ _REAL_FIGURES: dict[str, Callable[[Sequence[RealFinding]], str]] = {
     ),
     "models whose builder warns of norms in FP16": lambda found: str(sum(finding.norm_warning for finding in found)),
     "valid, close, and taken where FP32 is": lambda found: _share(sum(each.good for each in found), len(found)),
+    "… once its nodes are put in order, these": lambda found: _share(
+        sum(each.good_in_order for each in found), len(found)
+    ),
     "time of all conversions": lambda found: f"{sum(finding.seconds for finding in found):.2f} s",
     "CPU time of all conversions": lambda found: f"{sum(finding.cpu_seconds for finding in found):.2f} s",
 }
@@ -137,8 +140,16 @@ def _ratios(good: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _cell(finding: RealFinding) -> str:
-    fault = finding.first_fault
-    if fault:
-        return fault if len(fault) <= _LONGEST_CELL else f"{fault[:_LONGEST_CELL]}…"
-    fused = f", {finding.fused} of {finding.model.cores} fused" if finding.model.cores else ""
-    return f"{finding.cosine:.6f}{fused}, {finding.seconds:.2f} s"
+    if finding.converts:
+        return f"not converted: {finding.converts[:_LONGEST_CELL]}…"
+    parts = (
+        f"{finding.cosine:.6f}" if finding.cosine is not None else "does not run",
+        "not finite" if "finite" in finding.close else "",
+        "" if not finding.checker else "invalid" if finding.reordered else "unsorted",
+        "interface changed" if finding.interface else "",
+        "refused by TensorRT" if finding.lost_by_tensorrt else "",
+        f"{finding.fused} of {finding.model.cores} fused" if finding.model.cores else "",
+        "norm warning" if finding.norm_warning else "",
+        f"{finding.seconds:.2f} s",
+    )
+    return ", ".join(part for part in parts if part)

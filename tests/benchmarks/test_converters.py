@@ -168,6 +168,7 @@ def test_what_only_lacks_order_is_told_apart_from_what_is_wrong(tmp_path: Path) 
         ("float[3] x", "float16[3] x", "was x: tensor_type FLOAT, is x: tensor_type FLOAT16"),
         ("(float[3] y)", "(float[3] z)", "was y: tensor_type FLOAT, is z: tensor_type FLOAT"),
         ("ir_version: 8", "ir_version: 9", ""),
+        ("(float[3] x)", "(float[3] x, float[1] w = {1})", ""),
     ],
 )
 def test_public_names_and_types_have_to_stay(old: str, new: str, words: str) -> None:
@@ -214,18 +215,25 @@ def test_operator_tests_are_counted_by_question_and_set_in_relation_to_ours() ->
 
 
 @pytest.mark.parametrize(
-    ("changes", "cell"),
+    ("changes", "cell", "good"),
     [
-        ({}, "0.999990, 2 of 2 fused, 1.50 s"),
-        ({"checker": "unsorted", "close": "cosine 0.5"}, "invalid: unsorted"),
-        ({"build": "no kernel"}, "no engine: no kernel"),
-        ({"build": "no kernel", "baseline": Baseline("", "no kernel")}, "0.999990, 2 of 2 fused, 1.50 s"),
+        ({}, "0.999990, 2 of 2 fused, 1.50 s", True),
+        ({"checker": "late"}, "0.999990, unsorted, 2 of 2 fused, 1.50 s", False),
+        ({"checker": "types", "reordered": "types"}, "0.999990, invalid, 2 of 2 fused, 1.50 s", False),
+        ({"cosine": 0.5, "close": "2 elements are not finite"}, "0.500000, not finite, 2 of 2 fused, 1.50 s", False),
+        ({"cosine": None, "close": "no kernel"}, "does not run, 2 of 2 fused, 1.50 s", False),
+        ({"converts": "died of SIGABRT"}, "not converted: died of SIGABRT…", False),
+        ({"build": "no kernel"}, "0.999990, refused by TensorRT, 2 of 2 fused, 1.50 s", False),
+        ({"build": "no kernel", "baseline": Baseline("", "no kernel")}, "0.999990, 2 of 2 fused, 1.50 s", True),
+        ({"norm_warning": True}, "0.999990, 2 of 2 fused, norm warning, 1.50 s", True),
     ],
 )
-def test_a_model_shows_its_figures_or_its_first_fault(changes: Mapping[str, Any], cell: str) -> None:
+def test_a_model_shows_its_figures_and_its_faults(changes: Mapping[str, Any], cell: str, good: bool) -> None:
     findings = {"atoll": [real_finding(**changes)]}
     assert model_sheet(findings).rows == (("dit", cell),)
-    assert column(real_sheet(findings), "atoll")["fused attentions, of all attention cores"] == "2 / 2"
+    figures = column(real_sheet(findings), "atoll")
+    assert figures["fused attentions, of all attention cores"] == "2 / 2"
+    assert figures["valid, close, and taken where FP32 is"] == f"{good:d} / 1"
 
 
 def test_the_page_tells_how_it_was_made_and_names_what_ours_gets_wrong() -> None:

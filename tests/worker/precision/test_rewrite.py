@@ -1,5 +1,7 @@
 """The converted graph: casts where they must be and nowhere else, public values as they were, weights as read."""
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import pytest
@@ -10,6 +12,7 @@ from tests.worker.precision.planned import parse, with_weights
 
 FLOAT, HALF, BFLOAT = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 W = {"w": (64, 64)}
+Change = Callable[[np.ndarray], object]
 X = "float[2,64] x"
 Y = "float[2,64] y"
 
@@ -196,6 +199,29 @@ def test_a_weight_that_rounding_takes_away_keeps_its_reader_fp32(convert_text: C
     )
     assert found.weights()["small"] == FLOAT
     assert "100%" in next(one.detail for one in found.report.findings if one.where == "Mul:b")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda w: w.__setitem__((3, 5), 1e5), "a constant that half cannot hold"),
+        (lambda w: w.__imul__(1e-9), "a constant that half cannot hold"),
+        (lambda w: w.__setitem__((3, 5), np.nan), "non-finite-weights"),
+    ],
+    ids=["one value beyond the range", "all lost to rounding", "not a number"],
+)
+def test_a_large_weight_is_judged_by_each_of_its_values(convert_model: Convert, change: Change, kind: str) -> None:
+    model = with_weights(
+        parse(f"g ({X}) => ({Y}) {{ a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, v) }}"), {"v": (64, 64)}
+    )
+    values = np.random.default_rng(1).normal(0, 0.125, (64, 64)).astype(np.float32)
+    change(values)
+    model.graph.initializer.append(numpy_helper.from_array(values, "w"))
+    found = convert_model(model)
+    assert found.findings(kind)
+    assert found.weights()["v"] == HALF
+    assert (found.weights()["w"] == FLOAT) is (kind != "non-finite-weights")
+    assert sorted(path.name for path in found.target.parent.iterdir()) == ["model.converted.onnx", "model.onnx"]
 
 
 def test_bounds_beyond_the_range_are_saturated(convert_text: Convert) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from worker.child import Emit, serve
+from worker.graph.meter import Meter
+from worker.graph.save import Watch
 from worker.precision.convert import NotMeasured, plan_model
 from worker.precision.convert import convert as convert_file
 from worker.precision.convert import preview as preview_file
@@ -16,9 +18,9 @@ from worker.precision.reporting import Planned
 from worker.types import ConvertRequest
 
 
-def convert(request: ConvertRequest) -> ConversionReport:
+def convert(request: ConvertRequest, watch: Watch | None = None) -> ConversionReport:
     """As `worker.precision.convert.convert`; activations that may overflow are measured in FP32 first."""
-    return convert_file(request, _measure)
+    return convert_file(request, _measure, watch)
 
 
 def preview(request: ConvertRequest) -> ConversionReport:
@@ -41,14 +43,27 @@ def _measure(source: Path, names: Collection[str]) -> Mapping[str, float]:
         raise NotMeasured(str(why)) from why
 
 
-def _handle(request: Mapping[str, Any], _emit: Emit) -> dict[str, Any]:
-    """The conversion report as JSON. Nothing is emitted: a conversion is one step."""
+def _handle(request: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
+    """`report`: the conversion report as JSON. `digests`: the sha256 of each file by path, if `hashed` was asked for.
+
+    Emits how many bytes are written, of how many, and their rate.
+    """
     options = dict(request)
+    digests: dict[str, str] = {}
+    watch = Watch(
+        on_bytes=Meter(lambda done, total, rate: emit(_progress(done, total, rate))),
+        on_digest=(lambda path, digest: digests.update({str(path): digest})) if options.pop("hashed", False) else None,
+    )
     source, target = Path(options.pop("source")), Path(options.pop("target"))
     for name in ("keep_fp32", "keep_trunk"):
         options[name] = tuple(options.get(name, ()))
     options["max_shapes"] = {name: tuple(shape) for name, shape in options.get("max_shapes", {}).items()}
-    return convert(ConvertRequest(source, target, **options)).model_dump(mode="json")
+    report = convert(ConvertRequest(source, target, **options), watch)
+    return {"report": report.model_dump(mode="json"), "digests": digests}
+
+
+def _progress(done: int, total: int, rate: float) -> dict[str, Any]:
+    return {"phase": "writing weights", "step": done, "of": total, "unit": "bytes", "rate": round(rate)}
 
 
 if __name__ == "__main__":

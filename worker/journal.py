@@ -58,7 +58,13 @@ class Journal:
         if event.get("event") == "message":
             self.note(f"{event['severity']}: {event['text']}")
         elif "phase" in event:
-            self._progress = Progress(phase=str(event["phase"]), step=event.get("step"), of=event.get("of"))
+            self._progress = Progress(
+                phase=str(event["phase"]),
+                step=event.get("step"),
+                of=event.get("of"),
+                unit=event.get("unit"),
+                rate=event.get("rate"),
+            )
             if time.monotonic() - self._last_shown >= SHOW_SECONDS:
                 self._show()
 

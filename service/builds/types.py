@@ -149,11 +149,16 @@ class StageTiming(_Value):
 
 
 class Progress(_Value):
-    """What the builder last said of itself; never an invented percentage."""
+    """What the converter or the builder last said of itself; never an invented percentage.
+
+    `unit`: what is counted (`bytes`), if it is not steps of the phase; `rate`: so many a second.
+    """
 
     phase: str
     step: int | None = None
     of: int | None = None
+    unit: str | None = None
+    rate: float | None = None
     last_sign_seconds: float | None = None
 
 

@@ -42,7 +42,7 @@ def convert(
     out_dir.mkdir(parents=True, exist_ok=True)
     failures = 0
     for source, target in pairs:
-        outcome = _convert_one(source, target, options, html=html)
+        outcome = _convert_one(source, target, options, html=html, quiet=as_json)
         failures += outcome.problem is not None
         _show(outcome, as_json=as_json, verbose=verbose)
     if failures:
@@ -85,11 +85,17 @@ def plan_outputs(models: Sequence[Path], out_dir: Path) -> tuple[tuple[Path, Pat
     return pairs
 
 
-def run_conversion(source: Path, target: Path, options: Conversion) -> "ConversionReport":
-    """Convert one file. Raises AtollError for whatever is wrong with it."""
+def run_conversion(source: Path, target: Path, options: Conversion, *, quiet: bool) -> "ConversionReport":
+    """Convert one file, with a progress bar unless `quiet`. Raises AtollError for whatever is wrong with it."""
+    from worker.commands.bar import byte_bar
     from worker.conversion import convert
+    from worker.graph.save import Watch
 
-    return convert(conversion_request(source, target, options))
+    request = conversion_request(source, target, options)
+    if quiet:
+        return convert(request)
+    with byte_bar(source.name) as on_bytes:
+        return convert(request, Watch(on_bytes))
 
 
 def conversion_request(source: Path, target: Path, options: Conversion) -> "ConvertRequest":
@@ -109,9 +115,9 @@ def conversion_request(source: Path, target: Path, options: Conversion) -> "Conv
     )
 
 
-def _convert_one(source: Path, target: Path, options: Conversion, *, html: bool) -> _Outcome:
+def _convert_one(source: Path, target: Path, options: Conversion, *, html: bool, quiet: bool) -> _Outcome:
     try:
-        report = run_conversion(source, target, options)
+        report = run_conversion(source, target, options, quiet=quiet)
     except AtollError as error:
         return _Outcome(source, target, problem=error)
     except OSError as error:

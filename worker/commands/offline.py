@@ -55,6 +55,10 @@ class OfflineJob:
         return self.folder / "model.engine"
 
     @property
+    def publishes(self) -> bool:
+        return False
+
+    @property
     def memory_bytes(self) -> int:
         return int(psutil.virtual_memory().total * _MEMORY_SHARE)
 

@@ -26,7 +26,8 @@ class Notes(Protocol):
 class Job(Protocol):
     """What the steps from converting to inspecting need to know, for a build of the service or an offline one.
 
-    `folder` is for what they write, `seconds` bounds each child process.
+    `folder` is for what they write, `seconds` bounds each child process. `publishes`: files will be named by their
+    digests, so whoever writes one hashes it on the way.
     """
 
     @property
@@ -55,6 +56,9 @@ class Job(Protocol):
 
     @property
     def memory_bytes(self) -> int: ...
+
+    @property
+    def publishes(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,10 @@ class Context:
     def engine(self) -> Path:
         return self.folder / "model.engine"
 
+    @property
+    def publishes(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:
@@ -106,11 +114,13 @@ class Verification:
 class Work:
     """What the steps made so far. `graph` is what the engine is built from; `report` is None where nothing converted.
 
-    `result` are blobs by role, as in `Finished`.
+    `digests`: the sha256 of files that were hashed while they were written. `result` are blobs by role, as in
+    `Finished`.
     """
 
     graph: Path
     report: Mapping[str, Any] | None = None
+    digests: Mapping[Path, str] = field(default_factory=dict)
     verification: Verification = Verification()
     network: NetworkFacts | None = None
     built: EngineResult | None = None

@@ -1,5 +1,6 @@
 """Convert: the uploaded graph with a half-precision trunk and FP32 islands, by `worker.conversion` in a child."""
 
+from pathlib import Path
 from typing import Any
 
 from service.builds.types import BuildSpec, Mode
@@ -14,7 +15,7 @@ def convert(context: Job, work: Work) -> Work:
         return work
     target = context.folder / "converted" / GRAPH_FILE
     target.parent.mkdir()
-    report = run_child(
+    answer = run_child(
         "worker.conversion",
         _request(context, str(target)),
         on_event=context.journal.take,
@@ -22,10 +23,12 @@ def convert(context: Job, work: Work) -> Work:
         should_stop=context.should_stop,
         memory_bytes=context.memory_bytes,
     )
+    report = answer["report"]
     for finding in report["findings"]:
         context.journal.note(f"{finding['kind']} at {finding['where']}: {finding['detail']}")
     context.journal.note(f"islands: {report['islands_by_family']}")
-    return work.with_(graph=target, report=report)
+    digests = {Path(path): digest for path, digest in answer["digests"].items()}
+    return work.with_(graph=target, report=report, digests=digests)
 
 
 def _request(context: Job, target: str) -> dict[str, Any]:
@@ -39,6 +42,7 @@ def _request(context: Job, target: str) -> dict[str, Any]:
         "keep_fp32": list(spec.keep_fp32),
         "keep_trunk": list(spec.keep_trunk),
         "max_shapes": max_shapes(spec),
+        "hashed": context.publishes,
     }
 
 

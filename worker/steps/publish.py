@@ -74,12 +74,13 @@ def _publish_graph(context: Context, work: Work) -> _Graph:
     if work.report is None:
         return _uploaded_graph(context)
     folder = work.graph.parent
-    graph = _Graph(context.store.add_file(work.graph))
-    others = sorted(path for path in folder.rglob("*") if path.is_file())
-    if len(others) > 1:
-        raise ValueError(f"a converted graph has one data file, not {[path.name for path in others]}")
+    others = sorted(path for path in folder.rglob("*") if path.is_file() and path != work.graph)
+    if len(others) > 1:  # a converted graph has one data file; this is the upload, which nothing of was in half
+        return _uploaded_graph(context)
+    graph = _Graph(context.store.add_file(work.graph, work.digests.get(work.graph)))
     for path in others:
-        graph = replace(graph, data=context.store.add_file(path), data_name=path.relative_to(folder).as_posix())
+        data = context.store.add_file(path, work.digests.get(path))
+        graph = replace(graph, data=data, data_name=path.relative_to(folder).as_posix())
     return graph
 
 

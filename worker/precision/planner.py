@@ -9,7 +9,7 @@ from worker.graph.node import Node
 from worker.precision.attention import LONGEST_SAFE_KEYS, AttentionCore, find_cores, keys
 from worker.precision.constants import ConstantHazards
 from worker.precision.islands import CATALOGUE, Declined, Island, Surroundings
-from worker.precision.islands.requests import Requested, matches
+from worker.precision.islands.requests import Requested, matching
 from worker.precision.legality import legality
 from worker.precision.masks import Masks, plan_masks
 from worker.precision.plan import Cause, Core, Decision, PrecisionPlan
@@ -117,7 +117,8 @@ def _sort_out(
     graph: Graph, answers: list[Island | Declined], options: Options, bounded: list[AttentionCore]
 ) -> tuple[list[Island], list[Declined]]:
     """Each node belongs to the first island that claims it; `keep_trunk` takes nodes out again."""
-    released = {node for node in graph.nodes for glob in options.keep_trunk if matches(node, glob)}
+    named = matching(graph.nodes, options.keep_trunk)
+    released = {node for nodes in named.values() for node in nodes}
     taken = {node for core in bounded for node in core.nodes} | released
     islands: list[Island] = []
     for answer in answers:
@@ -128,13 +129,9 @@ def _sort_out(
         if nodes:
             islands.append(Island(answer.family, answer.reason, answer.hazard, nodes))
     declined = [answer for answer in answers if isinstance(answer, Declined)]
-    return islands, [*declined, *_unmatched(graph, options.keep_trunk)]
-
-
-def _unmatched(graph: Graph, globs: tuple[str, ...]) -> Iterable[Declined]:
-    for glob in globs:
-        if not any(matches(node, glob) for node in graph.nodes):
-            yield Declined("keep_trunk", glob, "no node has such a name or operator type")
+    unmatched = (glob for glob, nodes in named.items() if not nodes)
+    missed = [Declined("keep_trunk", glob, "no node has such a name or operator type") for glob in unmatched]
+    return islands, [*declined, *missed]
 
 
 def _claim(
@@ -180,8 +177,8 @@ def _claim_released(
     graph: Graph, claimed: dict[int, Decision], legal: dict[int, frozenset[str]], keep_trunk: tuple[str, ...]
 ) -> None:
     """Nodes of `keep_trunk` are half even between FP32 values, unless half cannot hold what they read."""
-    for node in graph.nodes:
-        if node.index not in claimed and any(matches(node, glob) for glob in keep_trunk):
+    for node in (node for nodes in matching(graph.nodes, keep_trunk).values() for node in nodes):
+        if node.index not in claimed:
             claimed[node.index] = Decision(legal[node.index], Cause.TRUNK, "asked for by keep_trunk")
 
 

@@ -36,9 +36,9 @@ def verify(request: VerifyRequest, progress: Progress | None = None) -> Verdict:
         return Verdict("not verified", str(unknown), seconds=time.monotonic() - start)
     except Incomparable as fault:
         return Verdict("failed", str(fault), seconds=time.monotonic() - start)
-    silent = _silent_outputs(request.source, figures)
+    silent = silent_outputs(request.source, figures)
     judged = [figure for figure in figures if figure.name not in silent or figure.nonfinite]
-    reason = next((text for figure in judged if (text := _fault(figure, request.target_cosine))), None)
+    reason = next((text for figure in judged if (text := shortfall(figure, request.target_cosine))), None)
     verdict: VerdictName = "passed" if reason is None else "failed"
     if reason is None and silent:
         verdict, reason = "not verified", f"probabilities of {', '.join(silent)} are all but zero on generated inputs"
@@ -51,7 +51,7 @@ def verify(request: VerifyRequest, progress: Progress | None = None) -> Verdict:
     )
 
 
-def _silent_outputs(source: Path, figures: tuple[OutputFigures, ...]) -> list[str]:
+def silent_outputs(source: Path, figures: tuple[OutputFigures, ...]) -> list[str]:
     """Sigmoids that say "no" everywhere: what is below half's resolution at 1 is noise in either dtype."""
     makers = build_index(load(source)).producers
     return [
@@ -115,7 +115,7 @@ def _compare_all(
     return worst(figures)
 
 
-def _fault(figure: OutputFigures, target: float) -> str | None:
+def shortfall(figure: OutputFigures, target: float) -> str | None:
     """Why an output does not pass. Cosine alone is blind to scale, so the error's size has a bound of its own:
     twice what an error at right angles has at the target."""
     if figure.nonfinite:

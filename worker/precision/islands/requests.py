@@ -1,12 +1,15 @@
 """What the user asked for by name: `keep_fp32`."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from worker.graph.graph import Graph
 from worker.graph.node import Node
 from worker.precision.islands.base import MINIMAL, Declined, Island, Surroundings
+
+_WILD = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +22,7 @@ class Requested:
     hazard: str = "asked for by keep_fp32"
 
     def find(self, graph: Graph, _around: Surroundings) -> Iterator[Island | Declined]:
-        for glob in self.globs:
-            nodes = tuple(node for node in graph.nodes if matches(node, glob))
+        for glob, nodes in matching(graph.nodes, self.globs).items():
             if nodes:
                 yield Island(self.name, f"matches {glob!r}", self.hazard, nodes)
             else:
@@ -29,3 +31,16 @@ class Requested:
 
 def matches(node: Node, glob: str) -> bool:
     return node.op == glob or fnmatchcase(node.label, glob)
+
+
+def matching(nodes: Iterable[Node], globs: Iterable[str]) -> dict[str, tuple[Node, ...]]:
+    """The nodes that each word means, in order. Thousands of plain names, as recipes have them, are looked up."""
+    every = tuple(nodes)
+    named: dict[str, dict[Node, None]] = defaultdict(dict)
+    for node in every:
+        named[node.op][node] = None
+        named[node.label][node] = None
+    return {
+        glob: tuple(node for node in every if matches(node, glob)) if _WILD & set(glob) else tuple(named.get(glob, ()))
+        for glob in globs
+    }

@@ -59,3 +59,8 @@ def dtype_name(elem_type: int) -> str:
 
 def itemsize(elem_type: int) -> int:
     return int(onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize)
+
+
+OTHER_FLOATS = frozenset(
+    type_string(dtype) for dtype in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+)

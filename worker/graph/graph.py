@@ -8,17 +8,13 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from worker.graph.casts import strip_noop_casts
-from worker.graph.dtype import FLOAT, type_string
+from worker.graph.dtype import FLOAT, OTHER_FLOATS
 from worker.graph.index import GraphIndex, Use, build_index
 from worker.graph.inference import Inferred, Shape, infer
 from worker.graph.node import Node
 from worker.graph.skeleton import Skeleton
 from worker.graph.types import Types, propagate
 from worker.graph.values import find_dense, find_static
-
-_OTHER_FLOATS = frozenset(
-    type_string(dtype) for dtype in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
-)
 
 
 @dataclass(slots=True)
@@ -113,5 +109,5 @@ def _is_cast_of_a_float(node: Node | None, types: Types) -> bool:
         node is not None
         and node.is_a("Cast")
         and node.attribute("to") == TensorProto.FLOAT
-        and types.get(node.input(0)) in _OTHER_FLOATS
+        and types.get(node.input(0)) in OTHER_FLOATS
     )

@@ -1,14 +1,16 @@
 """What kind of value each one is: static (known before the engine runs) or dense (an activation)."""
 
-from worker.graph.dtype import FLOAT
+from worker.graph.dtype import FLOAT, OTHER_FLOATS
 from worker.graph.index import GraphIndex
 from worker.graph.inference import Inferred
 from worker.graph.node import Node
 from worker.graph.types import Types
+from worker.graph.walk import subgraphs
 
 LONG_DOT_PRODUCT = 16
 """A dot product of at most this many terms mixes coordinates or frequencies, not learned features."""
 
+_FLOATS = OTHER_FLOATS | {FLOAT}
 _RANDOM = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
@@ -31,11 +33,15 @@ def find_static(index: GraphIndex) -> frozenset[str]:
 def find_dense(index: GraphIndex, types: Types, inferred: Inferred, static: frozenset[str]) -> frozenset[str]:
     dense: set[str] = set()
     for node in index.nodes:
-        names = [slot.name for slot in node.inputs if slot.name]
-        if not any(name in dense for name in names) and not _makes_dense(index, node, inferred, static):
+        if dense.isdisjoint(_reads(node)) and not _makes_dense(index, node, inferred, static):
             continue
-        dense.update(slot.name for slot in node.outputs if types.get(slot.name) == FLOAT)
+        dense.update(slot.name for slot in node.outputs if types.get(slot.name) in _FLOATS)
     return frozenset(dense)
+
+
+def _reads(node: Node) -> set[str]:
+    """What the node's results are made of: its inputs, and what its bodies give."""
+    return {slot.name for slot in node.inputs} | {value.name for body in subgraphs(node.proto) for value in body.output}
 
 
 def _makes_dense(index: GraphIndex, node: Node, inferred: Inferred, static: frozenset[str]) -> bool:

@@ -95,12 +95,21 @@ def test_static_values_depend_on_constants_alone(body: str, is_static: bool) -> 
         ('a = Einsum<equation = "i,j->ij">(p1, p1)', False),
         ('a = Einsum<equation = "ij,jk->ik">(x, w)', True),
         ("b = MatMul(x, w) a = Shape(b)", False),
+        ("h = Cast<to = 10>(x) v = Cast<to = 10>(w) b = MatMul(h, v) a = Cast<to = 1>(b)", True),
+        (
+            "a = If (c) <then_branch = t () => (float[2,64] p) { p = MatMul(x, w) }, "
+            "else_branch = e () => (float[2,64] q) { q = Neg(x) }>",
+            True,
+        ),
     ],
-    ids=["product", "after a product", "elementwise", "three coordinates", "outer product", "Einsum", "shape"],
+    ids=[
+        *("product", "after a product", "elementwise", "three coordinates", "outer product", "Einsum", "shape"),
+        *("product in half", "product in a branch"),
+    ],
 )
 def test_activations_depend_on_a_long_dot_product(body: str, is_dense: bool) -> None:
     found = graph(
-        "g (float[2,64] x, float[64,64] w, float[5,3] p, float[3,3] q, float[4] p1) => (float[] y) "
+        "g (float[2,64] x, float[64,64] w, float[5,3] p, float[3,3] q, float[4] p1, bool c) => (float[] y) "
         f"{{ {body} y = Neg(x) }}"
     )
     assert ("a" in found.dense) is is_dense

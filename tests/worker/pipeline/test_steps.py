@@ -16,12 +16,13 @@ from service.models.repository import ModelRepository
 from service.settings import Settings
 from service.store.local import LocalStore
 from worker.journal import Journal
+from worker.precision.convert import preview
 from worker.steps.check import enforce
 from worker.steps.context import Context, Verification, Work
 from worker.steps.fetch import confined, fetch
 from worker.steps.inspect import inspect
 from worker.steps.publish import publish
-from worker.types import EngineResult
+from worker.types import ConvertRequest, EngineResult
 from worker.version import CONVERTER_VERSION
 
 MakeContext = Callable[..., Context]
@@ -189,3 +190,15 @@ def test_an_answer_whose_engine_was_deleted_is_replaced(make_context: MakeContex
     new = publish(second, Work(graph=second.source, built=built(second, b"two")))
     assert new.engine is not None
     assert second.facts.answer(second.accepted.key) == new.engine.digest != lost.result["engine"]
+
+
+def test_an_upload_with_many_data_files_that_stays_fp32_is_published_as_uploaded(make_context: MakeContext) -> None:
+    context = make_context()
+    fetch(context, Work(graph=context.source))
+    graph = context.folder / "converted" / "model.onnx"
+    graph.parent.mkdir()
+    report = preview(ConvertRequest(context.source, graph)).model_dump(mode="json")
+    for name in ("model.onnx", "a.bin", "b.bin"):
+        (graph.parent / name).write_bytes(b"a copy")
+    work = publish(context, Work(graph=graph, report=report, built=built(context, b"engine")))
+    assert work.result["onnx"] == context.model.graph

@@ -1,50 +1,59 @@
-"""Wall time and peak memory of a command and everything it starts; medians of interleaved runs."""
+"""Wall time, CPU time and peak memory of a command and everything it starts; medians of interleaved runs."""
 
+import re
+import resource
 import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 _SAMPLE_SECONDS = 0.01
 _OUTPUT_TAIL = 2000
+_HIGH_WATER = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: seconds, peak resident bytes summed over the process tree, and how it ended (`error` empty: well)."""
+    """One run: seconds, peak resident bytes (VmHWM, which no sampling misses) summed over the process tree, seconds of
+    all its cores, and how it ended (`error` empty: well)."""
 
     seconds: float
     peak_rss: int
     error: str = ""
+    cpu_seconds: float = 0.0
 
 
 def measure(command: Sequence[str]) -> Run:
-    """Run a command to its end. Memory is sampled every 10 ms."""
+    """Run a command to its end. Which processes there are is looked at every 10 ms."""
     with tempfile.TemporaryFile() as output:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), _children_cpu()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        peak = 0
+        peaks: dict[int, int] = {}
         while process.poll() is None:
-            peak = max(peak, tree_rss(process.pid))
+            peaks.update(tree_peaks(process.pid))
             time.sleep(_SAMPLE_SECONDS)
         seconds = time.perf_counter() - start
         output.seek(max(0, output.tell() - _OUTPUT_TAIL))
         tail = output.read().decode(errors="replace").strip()
-    return Run(seconds, peak, error="" if process.returncode == 0 else _last_line(tail, process.returncode))
+    error = "" if process.returncode == 0 else _last_line(tail, process.returncode)
+    return Run(seconds, sum(peaks.values()), error, _children_cpu() - cpu)
 
 
-def tree_rss(pid: int) -> int:
-    """Resident bytes of a process and its descendants; those that have just ended count as nothing."""
+def tree_peaks(pid: int) -> dict[int, int]:
+    """The largest resident size so far, in bytes, of a process and its descendants; those that have ended are left
+    out."""
     try:
         root = psutil.Process(pid)
         family = [root, *root.children(recursive=True)]
     except psutil.NoSuchProcess:
-        return 0
-    return sum(_rss(process) for process in family)
+        return {}
+    return {process.pid: peak for process in family if (peak := _peak(process.pid))}
 
 
 def interleaved(subjects: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, Run]:
@@ -62,14 +71,21 @@ def median(runs: Sequence[Run]) -> Run:
         seconds=statistics.median(run.seconds for run in runs),
         peak_rss=int(statistics.median(run.peak_rss for run in runs)),
         error=next((run.error for run in runs if run.error), ""),
+        cpu_seconds=statistics.median(run.cpu_seconds for run in runs),
     )
 
 
-def _rss(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
+def _peak(pid: int) -> int:
+    with suppress(OSError):
+        found = _HIGH_WATER.search(Path(f"/proc/{pid}/status").read_text())
+        return int(found[1]) << 10 if found else 0
+    return 0
+
+
+def _children_cpu() -> float:
+    """Seconds of all cores, of processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _last_line(tail: str, code: int) -> str:

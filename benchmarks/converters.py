@@ -24,19 +24,13 @@ from rich.console import Console
 
 from benchmarks.convert_vs_reference import REFERENCE_VARIABLE
 from benchmarks.peers.catalogue import PEERS
-from benchmarks.peers.comparison import (
-    Contender,
-    OperatorFinding,
-    RealFinding,
-    Say,
-    compare_operators,
-    compare_real,
-    enter,
-    tests_taking_part,
-)
+from benchmarks.peers.contenders import Contender, enter
+from benchmarks.peers.jobs import Say
 from benchmarks.peers.models import RealModel, generated_models, shipped_models
+from benchmarks.peers.operator_comparison import OperatorFinding, compare_operators, tests_taking_part
 from benchmarks.peers.operators import operator_tests
 from benchmarks.peers.page import page
+from benchmarks.peers.real_comparison import RealFinding, compare_real
 from benchmarks.peers.tables import Sheet, contender_sheet, model_sheet, operator_sheet, real_sheet
 from benchmarks.peers.wheels import WheelMissing
 
@@ -54,7 +48,7 @@ class Findings:
 def main() -> None:
     options = _options()
     console, progress = Console(), Console(stderr=True)
-    started = time.monotonic()
+    started, machine = time.monotonic(), _machine()
 
     def say(text: str) -> None:
         progress.print(f"{time.monotonic() - started:6.0f} s  {text}", highlight=False)
@@ -70,7 +64,7 @@ def main() -> None:
     if options.details is not None:
         options.details.write_text(json.dumps(asdict(findings), default=str, indent=1))
     if options.markdown is not None:
-        options.markdown.write_text(page(sheets, findings.operators, _command(), _machine()))
+        options.markdown.write_text(page(sheets, findings.operators, _command(), machine))
 
 
 def compare(contenders: Sequence[Contender], options: argparse.Namespace, say: Say) -> Findings:
@@ -109,7 +103,7 @@ def _machine() -> Mapping[str, str]:
         "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "commit": commit.stdout.strip() or "unknown",
         "processor": f"{_processor()}, {os.cpu_count()} cores, no GPU used",
-        "load when it ended": f"{os.getloadavg()[2]:.1f} processes (15 minutes)",
+        "load at the start": f"{os.getloadavg()[0]:.1f}",
         "memory": f"{psutil.virtual_memory().total >> 30} GiB",
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from benchmarks.peers.catalogue import OURS
-from benchmarks.peers.comparison import OPERATOR_SECONDS, REAL_SECONDS, ROUNDS, OperatorFinding
-from benchmarks.peers.judging import CLOSE, TOLERANCE
+from benchmarks.peers.judge_models import CLOSE
+from benchmarks.peers.judge_operators import TOLERANCE
+from benchmarks.peers.operator_comparison import OPERATOR_SECONDS, OperatorFinding
+from benchmarks.peers.real_comparison import REAL_SECONDS, ROUNDS
 from benchmarks.peers.tables import Sheet
 
 _HEAD = """\

@@ -7,7 +7,9 @@ from statistics import median
 from rich.table import Table
 
 from benchmarks.peers.catalogue import OURS
-from benchmarks.peers.comparison import Contender, OperatorFinding, RealFinding
+from benchmarks.peers.contenders import Contender
+from benchmarks.peers.operator_comparison import OperatorFinding
+from benchmarks.peers.real_comparison import RealFinding
 
 _LONGEST_CELL = 60
 

@@ -12,11 +12,14 @@ from onnx import ModelProto, parser
 
 from benchmarks.peers.batch import BatchBroken, Outcome, run_batch
 from benchmarks.peers.catalogue import PEERS, Peer
-from benchmarks.peers.comparison import Baseline, OperatorFinding, RealFinding, enter
+from benchmarks.peers.contenders import enter
 from benchmarks.peers.converting import CONVERTERS
-from benchmarks.peers.judging import accuracy, difference, has_half, interface, validity
+from benchmarks.peers.judge_graphs import has_half, interface, validity
+from benchmarks.peers.judge_operators import accuracy, difference
 from benchmarks.peers.models import RealModel
+from benchmarks.peers.operator_comparison import OperatorFinding
 from benchmarks.peers.page import page
+from benchmarks.peers.real_comparison import Baseline, RealFinding
 from benchmarks.peers.tables import Sheet, model_sheet, operator_sheet, real_sheet
 
 ROOT = Path(__file__).parents[2]

@@ -61,7 +61,11 @@ def reference(script: str) -> Convert:
 def atoll() -> Convert:
     child = importlib.import_module("benchmarks.convert_child")
     importlib.import_module("worker.precision.convert")
-    return lambda source, target, _inputs: child.ours(source, target, "rope")
+
+    def convert(source: str, target: str, inputs: str | None) -> None:  # noqa: ARG001 -- it takes none
+        child.ours(source, target, "rope")
+
+    return convert
 
 
 def _float16(converter: Callable[..., object], source: str, target: str, inputs: str | None) -> None:  # noqa: ARG001

@@ -14,6 +14,7 @@ from benchmarks.peers.batch import BatchBroken, Outcome, run_batch
 from benchmarks.peers.catalogue import PEERS, Peer
 from benchmarks.peers.contenders import enter
 from benchmarks.peers.converting import CONVERTERS
+from benchmarks.peers.jobs import conversion_job
 from benchmarks.peers.judge_graphs import has_half, interface, validity
 from benchmarks.peers.judge_operators import accuracy, difference
 from benchmarks.peers.models import RealModel
@@ -255,6 +256,14 @@ def test_the_page_tells_how_it_was_made_and_names_what_ours_gets_wrong() -> None
 
 def test_each_peer_has_its_converter() -> None:
     assert {peer.name for peer in PEERS} == set(CONVERTERS)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "atoll"])
+def test_a_converter_takes_a_job_by_its_names(name: str, tmp_path: Path) -> None:
+    source, _ = written(HALF_ADD.replace("Add(half, half)", "MatMul(half, half)"), tmp_path / "source.onnx")
+    target = tmp_path / "target.onnx"
+    CONVERTERS[name]()(**conversion_job(source, target, None))
+    assert target.is_file()
 
 
 @pytest.mark.slow

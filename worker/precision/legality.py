@@ -13,8 +13,9 @@ _HELD: dict[str, frozenset[str]] = {
 }
 """Variables that stay FP32 while the rest of the node is in half."""
 
-_PARSER_REFUSES: dict[tuple[str, str], str] = {
+_TENSORRT_REFUSES: dict[tuple[str, str], str] = {
     ("GRU", "bf16"): "TensorRT's parser mixes FP32 constants into a BF16 GRU",
+    ("ConvTranspose", "bf16"): "TensorRT for RTX parses a BF16 ConvTranspose, but has no kernel to build it from",
     **{
         (op, "bf16"): f"TensorRT's parser takes {op} in FP32 and FP16 only"
         for op in ("HardSwish", "LpNormalization", "LpPool", "Mish")
@@ -25,7 +26,7 @@ _PARSER_REFUSES: dict[tuple[str, str], str] = {
         for half in ("fp16", "bf16")
     },
 }
-"""Where TensorRT's parser is tighter than the schema: found by parsing every operator test in each dtype."""
+"""Where TensorRT is tighter than the schema: found by parsing and building every operator test in each dtype."""
 
 _LSTM_PEEPHOLES = 7
 _FP32_ONLY: dict[str, str] = {
@@ -66,8 +67,8 @@ def legality(graph: Graph, node: Node, half: HalfType) -> Legality:
         return _refused("BatchNormalization in training mode makes statistics")
     if node.is_a("LSTM") and node.input(_LSTM_PEEPHOLES):
         return _refused("TensorRT's parser takes an LSTM with peepholes in FP32 only")
-    if (node.op, half.name) in _PARSER_REFUSES:
-        return _refused(_PARSER_REFUSES[node.op, half.name])
+    if (node.op, half.name) in _TENSORRT_REFUSES:
+        return _refused(_TENSORRT_REFUSES[node.op, half.name])
     if node.op in _FP32_ONLY:
         return _refused(_FP32_ONLY[node.op])
     if any(_is_container(graph.types.get(slot.name)) for slot in (*node.inputs, *node.outputs)):
@@ -79,7 +80,7 @@ def has_no_half_form(graph: Graph, node: Node, half: HalfType) -> bool:
     """Whether it is the opset alone that keeps the node in FP32."""
     if node.control_flow or node.schema is None or node.schema.domain:
         return False
-    if node.op in _FP32_ONLY or (node.op, half.name) in _PARSER_REFUSES:
+    if node.op in _FP32_ONLY or (node.op, half.name) in _TENSORRT_REFUSES:
         return False
     return bool(_variables(graph, node)) and not _by_schema(graph, node, half).variables
 

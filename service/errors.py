@@ -8,6 +8,7 @@
     ├── NotAllowed, UnsupportedMedia, TooLarge, Conflict, RangeNotSatisfiable      405, 415, 413, 409, 416
     ├── Unprocessable              422  understood, and refused
     │   ├── InvalidRequest, InvalidOptions, MissingProfile, NoWorker, DigestMismatch, IdempotencyKeyReused
+    │   ├── InvalidSample
     │   └── InvalidModel           the uploaded file itself is at fault
     │       ├── NotOnnx, AmbiguousProtobuf, TooDeep, TooComplex, NameTooLong, InvalidGraph
     │       ├── UnsupportedOpset, UnsupportedDtype, UnsupportedOp
@@ -174,6 +175,10 @@ class DigestMismatch(Unprocessable):
 
 class IdempotencyKeyReused(Unprocessable):
     slug, title = "idempotency-key-reused", "The Idempotency-Key belongs to another request"
+
+
+class InvalidSample(Unprocessable):
+    slug, title = "invalid-sample", "A verification sample cannot be used"
 
 
 # --- 422: the model --------------------------------------------------------------------------------------------------

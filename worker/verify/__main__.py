@@ -10,11 +10,14 @@ from worker.verify.check import verify
 from worker.verify.static import check_structure
 from worker.verify.types import ShapeTriple, VerifyRequest
 
-_OPTIONAL = ("target_cosine", "seed", "seconds", "memory_bytes", "weight_bytes")
+_OPTIONAL = ("target_cosine", "seed", "seconds", "memory_bytes", "weight_bytes", "pessimistic", "ranges")
 
 
 def handle(request: dict[str, Any], emit: Emit) -> Mapping[str, Any]:
-    """`{source, converted, profiles, target_cosine, seed, …}` -> the verdict as JSON values. Raises CheckFailed."""
+    """`{source, converted, profiles, samples, target_cosine, …}` -> the verdict as JSON values.
+
+    Raises CheckFailed, and InvalidSample.
+    """
 
     def progress(phase: str, step: int, of: int) -> None:
         emit({"event": "progress", "phase": phase, "step": step, "of": of})
@@ -23,7 +26,8 @@ def handle(request: dict[str, Any], emit: Emit) -> Mapping[str, Any]:
     check_structure(source, converted)
     options = {name: request[name] for name in _OPTIONAL if name in request}
     profiles = tuple(_profile(profile) for profile in request.get("profiles", ()))
-    return asdict(verify(VerifyRequest(source, converted, profiles, **options), progress))
+    samples = tuple(Path(path) for path in request.get("samples", ()))
+    return asdict(verify(VerifyRequest(source, converted, profiles, samples=samples, **options), progress))
 
 
 def _profile(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ShapeTriple]:

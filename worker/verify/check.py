@@ -1,54 +1,50 @@
-"""The verdict on a conversion: FP32 against the converted graph under half emulation, on generated inputs."""
+"""The verdict on a conversion: FP32 against the converted graph under half emulation, output by output."""
 
 import math
 import time
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from worker.graph.index import GraphIndex, build_index
+from worker.graph.index import build_index
 from worker.graph.load import load
 from worker.graph.skeleton import Skeleton
-from worker.verify.compare import compare, worst
+from worker.verify.accumulate import accumulate_in_half
+from worker.verify.compare import worst
 from worker.verify.emulate import emulate
-from worker.verify.inputs import generate, input_specs, shape_sets
-from worker.verify.session import RunFailed, Session
-from worker.verify.types import Incomparable, OutputFigures, Unverifiable, Verdict, VerdictName, VerifyRequest
-from worker.verify.watchdog import Watchdog
-from worker.verify.weights import weight_bytes
-
-Progress = Callable[[str, int, int], None]
-Results = list[dict[str, Any]]
+from worker.verify.headroom import float_values, ranges_of
+from worker.verify.locate import Located, Prepare
+from worker.verify.ranges import measure
+from worker.verify.trial import Progress, Trial
+from worker.verify.types import (
+    Incomparable,
+    OutputFigures,
+    Ranges,
+    Unverifiable,
+    Verdict,
+    VerdictFinding,
+    VerdictName,
+    VerifyRequest,
+)
 
 _RESOLUTION = 2.0**-11
-_DRAWS = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_SHARE_OF_ONE_NODE = 0.25
+"""A node that brings in this part of the error that is allowed is worth naming."""
 
 
 def verify(request: VerifyRequest, progress: Progress | None = None) -> Verdict:
     """Run both graphs and compare every output. `progress` hears (phase, step, of).
 
-    Raises a kind of InvalidModel when a file cannot be read; what cannot be judged is `not verified`, with the reason.
+    Raises InvalidSample, and a kind of InvalidModel when a file cannot be read; what cannot be judged is `not
+    verified`, with the reason.
     """
     start = time.monotonic()
     try:
-        figures = _measure(request, progress or _quiet)
+        verdict = _judge(Trial.of(request, progress or _quiet))
     except Unverifiable as unknown:
-        return Verdict("not verified", str(unknown), seconds=time.monotonic() - start)
-    except Incomparable as fault:
-        return Verdict("failed", str(fault), seconds=time.monotonic() - start)
-    silent = silent_outputs(request.source, figures)
-    judged = [figure for figure in figures if figure.name not in silent or figure.nonfinite]
-    reason = next((text for figure in judged if (text := shortfall(figure, request.target_cosine))), None)
-    verdict: VerdictName = "passed" if reason is None else "failed"
-    if reason is None and silent:
-        verdict, reason = "not verified", f"probabilities of {', '.join(silent)} are all but zero on generated inputs"
-    return Verdict(
-        verdict=verdict,
-        reason=reason,
-        cosine=min((figure.cosine for figure in judged), default=None),
-        outputs=figures,
-        seconds=time.monotonic() - start,
-    )
+        verdict = Verdict("not verified", str(unknown))
+    except Incomparable as why:
+        verdict = Verdict("failed", str(why))
+    return replace(verdict, inputs="samples" if request.samples else "generated", seconds=time.monotonic() - start)
 
 
 def silent_outputs(source: Path, figures: tuple[OutputFigures, ...]) -> list[str]:
@@ -61,68 +57,13 @@ def silent_outputs(source: Path, figures: tuple[OutputFigures, ...]) -> list[str
     ]
 
 
-def _quiet(_phase: str, _step: int, _of: int) -> None:
-    """For callers that do not listen."""
-
-
-def _measure(request: VerifyRequest, progress: Progress) -> tuple[OutputFigures, ...]:
-    source, converted = load(request.source), load(request.converted)
-    index = build_index(source)
-    _refuse_heavy(source, request.weight_bytes)
-    _refuse_random(index)
-    specs = input_specs(index)
-    feeds = [generate(specs, shapes, request.seed) for shapes in shape_sets(index.model, request.profiles)]
-    watchdog = Watchdog(request.seconds, request.memory_bytes)
-    session = Session(source, request.source.parent, "model")
-    feeds, expected = _run_reference(session, feeds, watchdog, progress)
-    del session  # its weights are not needed beside those of the next
-    emulate(converted)
-    session = Session(converted, request.converted.parent, "converted graph in half emulation")
-    return _compare_all(session, feeds, expected, watchdog, progress)
-
-
-def _run_reference(
-    session: Session, feeds: list[dict[str, Any]], watchdog: Watchdog, progress: Progress
-) -> tuple[list[dict[str, Any]], Results]:
-    """The feeds that the model takes in FP32, and what it answers. Raises Unverifiable when it takes none."""
-    taken: list[dict[str, Any]] = []
-    results: Results = []
-    refusal = ""
-    for step, feed in enumerate(feeds):
-        progress("running FP32", step, len(feeds))
-        try:
-            results.append(session.run(feed, watchdog))
-        except RunFailed as failure:
-            refusal = str(failure)
-            continue
-        taken.append(feed)
-    if not taken:
-        raise Unverifiable(f"the model does not run on generated inputs: {refusal}")
-    return taken, results
-
-
-def _compare_all(
-    session: Session, feeds: list[dict[str, Any]], expected: Results, watchdog: Watchdog, progress: Progress
-) -> tuple[OutputFigures, ...]:
-    figures = []
-    for step, (feed, reference) in enumerate(zip(feeds, expected, strict=True)):
-        progress("running half emulation", step, len(feeds))
-        try:
-            actual = session.run(feed, watchdog)
-        except RunFailed as failure:
-            raise Incomparable(f"the converted graph does not run where FP32 does: {failure}") from failure
-        figures += [compare(name, reference[name], actual[name]) for name in reference]
-    return worst(figures)
-
-
-def shortfall(figure: OutputFigures, target: float) -> str | None:
-    """Why an output does not pass. Cosine alone is blind to scale, so the error's size has a bound of its own:
-    twice what an error at right angles has at the target."""
+def fault(figure: OutputFigures, target: float) -> str | None:
+    """Why an output does not pass. Cosine alone is blind to scale, so the error's size has a bound of its own."""
     if figure.nonfinite:
         return f"output {figure.name!r} has {figure.nonfinite} elements that are finite in only one of FP32 and half"
     if figure.cosine < target:
         return f"output {figure.name!r} has cosine {figure.cosine:.6f}; {target:g} is asked for"
-    limit = 2 * math.sqrt(2 * (1 - target))
+    limit = allowed_error(target)
     if figure.relative_l2 is None:
         return f"output {figure.name!r} is zero in FP32 and up to {figure.max_error:g} in half"
     if figure.relative_l2 > limit:
@@ -130,14 +71,102 @@ def shortfall(figure: OutputFigures, target: float) -> str | None:
     return None
 
 
-def _refuse_heavy(source: Skeleton, limit: int) -> None:
-    used = weight_bytes(source)
-    if used > limit:
-        raise Unverifiable(f"the model has {used >> 20} MiB of weights; up to {limit >> 20} MiB are verified")
+def allowed_error(target: float) -> float:
+    """Relative L2: twice what an error at right angles has at the target cosine."""
+    return 2 * math.sqrt(2 * (1 - target))
 
 
-def _refuse_random(index: GraphIndex) -> None:
-    for node in index.nodes:
-        trains = node.is_a("Dropout") and node.input(2) and index.scalar(node.input(2)) != 0.0
-        if trains or node.is_a(*_DRAWS):
-            raise Unverifiable(f"the graph draws random numbers: node {node.label!r} ({node.op})")
+def _quiet(_phase: str, _step: int, _of: int) -> None:
+    """For callers that do not listen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opinion:
+    """What one way to run the converted graph comes to."""
+
+    verdict: VerdictName
+    reason: str | None
+    figures: tuple[OutputFigures, ...]
+    cosine: float | None
+    located: Located | None = None
+    findings: tuple[VerdictFinding, ...] = ()
+
+
+def _judge(trial: Trial) -> Verdict:
+    opinion = _opinion(trial, emulate, "half emulation")
+    pessimistic, told = _pessimistic(trial, opinion) if trial.request.pessimistic else (None, ())
+    ranges, unmeasured = _ranges(trial) if trial.request.ranges else (None, ())
+    return Verdict(
+        verdict=opinion.verdict,
+        reason=opinion.reason,
+        cosine=opinion.cosine,
+        outputs=opinion.figures,
+        pessimistic=pessimistic,
+        culprit=opinion.located.culprit if opinion.located else None,
+        worst=opinion.located.worst if opinion.located else None,
+        findings=(*opinion.findings, *told, *unmeasured),
+        ranges=ranges,
+    )
+
+
+def _opinion(trial: Trial, prepare: Prepare, what: str) -> _Opinion:
+    """Raises Unverifiable, and Incomparable."""
+    request = trial.request
+    runs = trial.compare(prepare, what)
+    figures = worst(figure for run in runs for figure in run)
+    silent = silent_outputs(request.source, figures)
+    judged = [figure for figure in figures if figure.name not in silent or figure.nonfinite]
+    faults = {figure.name: text for figure in judged if (text := fault(figure, request.target_cosine))}
+    cosine = min((figure.cosine for figure in judged), default=None)
+    if faults:
+        at = next(at for at, run in enumerate(runs) if any(fault(one, request.target_cosine) for one in run))
+        broken = [one.name for one in runs[at] if one.name in faults and fault(one, request.target_cosine)]
+        located, findings = _locate(trial, prepare, at, broken or list(faults))
+        reason = next(iter(faults.values()))
+        reason = reason if located is None else f"{reason}; first at {located.culprit}"
+        return _Opinion("failed", reason, figures, cosine, located, findings)
+    if silent:
+        silence = f"probabilities of {', '.join(silent)} are all but zero on these inputs"
+        return _Opinion("not verified", silence, figures, cosine)
+    return _Opinion("passed", None, figures, cosine)
+
+
+def _locate(
+    trial: Trial, prepare: Prepare, feed: int, outputs: list[str]
+) -> tuple[Located | None, tuple[VerdictFinding, ...]]:
+    limit = _SHARE_OF_ONE_NODE * allowed_error(trial.request.target_cosine)
+    try:
+        return trial.locate(prepare, feed, outputs, limit), ()
+    except Unverifiable as why:
+        return None, (VerdictFinding("not-located", outputs[0], f"the node is not known: {why}"),)
+
+
+def _pessimistic(trial: Trial, usual: _Opinion) -> tuple[VerdictName, tuple[VerdictFinding, ...]]:
+    """The verdict when sums are in half too, and findings where that makes a difference or cannot be told."""
+    left: list[str] = []
+
+    def prepare(skeleton: Skeleton) -> None:
+        left[:] = accumulate_in_half(skeleton)
+        emulate(skeleton)
+
+    try:
+        opinion = _opinion(trial, prepare, "half emulation with sums in half")
+    except (Unverifiable, Incomparable) as why:
+        return "not verified", (VerdictFinding("accumulation-not-verified", "graph", str(why)),)
+    findings = [VerdictFinding("accumulation-in-fp32", name, "its sums are emulated in FP32 only") for name in left]
+    if opinion.verdict != usual.verdict:
+        where = opinion.located.culprit.node if opinion.located else "graph"
+        detail = f"{usual.verdict} with sums in FP32, {opinion.verdict} with sums in half: {opinion.reason}"
+        findings.insert(0, VerdictFinding("accumulation", where, detail))
+    return opinion.verdict, tuple(findings)
+
+
+def _ranges(trial: Trial) -> tuple[Ranges | None, tuple[VerdictFinding, ...]]:
+    names = float_values(trial.index)
+    source = trial.request.source
+    trial.progress("measuring ranges", 0, 1)
+    try:
+        largest = measure(load(source), source.parent, names, trial.feeds, trial.watchdog)
+    except Unverifiable as why:
+        return None, (VerdictFinding("ranges-not-measured", "graph", str(why)),)
+    return ranges_of(trial.index, {name: largest[name] for name in names if name in largest}), ()

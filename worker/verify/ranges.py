@@ -1,7 +1,8 @@
 """Range analysis: how large values get when the model runs in FP32 on generated inputs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from onnx import TensorProto, helper
 
@@ -38,8 +39,19 @@ def largest_magnitudes(
     index = build_index(skeleton)
     specs = input_specs(index)
     feeds = [generate(specs, shapes, seed) for shapes in shape_sets(skeleton.model, profiles)]
-    probes = _add_probes(skeleton, [name for name in sorted(names) if name in index.producers])
-    session, watchdog = Session(skeleton, source.parent, "model"), Watchdog(seconds, memory_bytes)
+    wanted = [name for name in sorted(names) if name in index.producers]
+    return measure(skeleton, source.parent, wanted, feeds, Watchdog(seconds, memory_bytes))
+
+
+def measure(
+    skeleton: Skeleton, folder: Path, names: Sequence[str], feeds: Sequence[Mapping[str, Any]], watchdog: Watchdog
+) -> dict[str, float]:
+    """max |x| of each named FP32 value of the main graph over all feeds that the model takes. The skeleton is changed.
+
+    Raises Unverifiable when it takes none, or the budget is spent.
+    """
+    probes = _add_probes(skeleton, names)
+    session = Session(skeleton, folder, "model")
     found: dict[str, float] = {}
     failure: RunFailed | None = None
     for feed in feeds:
@@ -55,7 +67,7 @@ def largest_magnitudes(
     return found
 
 
-def _add_probes(skeleton: Skeleton, names: list[str]) -> dict[str, str]:
+def _add_probes(skeleton: Skeleton, names: Sequence[str]) -> dict[str, str]:
     """An output with max |x| for each value, so that activations need not be kept."""
     graph = skeleton.model.graph
     fresh = NameSource(all_names(graph))

@@ -49,6 +49,9 @@ def encode(request: VerifyRequest) -> dict[str, Any]:
         "seconds": request.seconds,
         "memory_bytes": request.memory_bytes,
         "weight_bytes": request.weight_bytes,
+        "samples": [str(path) for path in request.samples],
+        "pessimistic": request.pessimistic,
+        "ranges": request.ranges,
     }
 
 

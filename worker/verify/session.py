@@ -17,6 +17,7 @@ Feed = Mapping[str, Any]
 
 _FOLDER_OPTION = "session.model_external_initializers_file_folder_path"
 _FATAL = 4
+_DTYPES = {"tensor(float)": "float32", "tensor(float16)": "float16"}
 
 
 class RunFailed(Exception):  # noqa: N818 -- translated by the caller, who knows which graph it was
@@ -41,6 +42,14 @@ class Session:
             )
         except Exception as error:  # ONNX Runtime's errors share no public base
             raise Unverifiable(f"ONNX Runtime cannot load the {what}: {_first_line(error)}") from error
+
+    def fitted(self, feed: Feed) -> dict[str, Any]:
+        """The feed in the dtypes that the model takes: a converted one may take half where FP32 was."""
+        wanted = {value.name: _DTYPES.get(value.type) for value in self._session.get_inputs()}
+        return {
+            name: values if (dtype := wanted.get(name)) is None else values.astype(dtype, copy=False)
+            for name, values in feed.items()
+        }
 
     def run(self, feed: Feed, watchdog: Watchdog) -> dict[str, Any]:
         """Every output by name. Raises RunFailed, or Unverifiable when the watchdog stopped it."""

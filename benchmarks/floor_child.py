@@ -27,13 +27,13 @@ def convert_all(source: Path, target: Path, round_half: Round, *, hashed: bool) 
     with source.open("rb") as reading, target.open("wb") as writing, ThreadPoolExecutor(threads) as pool:
         os.truncate(writing.fileno(), size // 2)
 
-        def one(start: int) -> bytes:
+        def one(start: int) -> memoryview:
             values = np.frombuffer(os.pread(reading.fileno(), min(CHUNK_BYTES, size - start), start), "<f4")
-            half = round_half(values).tobytes() if hashed else round_half(values).data.cast("B")
+            half = round_half(values).view(np.uint8).data
             os.pwrite(writing.fileno(), half, start // 2)
-            return half if hashed else b""
+            return half if hashed else half[:0]
 
-        waiting: list[Future[bytes]] = []
+        waiting: list[Future[memoryview]] = []
         for start in range(0, size, CHUNK_BYTES):
             waiting.append(pool.submit(one, start))
             if len(waiting) >= threads * _AHEAD:

@@ -1,7 +1,9 @@
 """Conversion from file to file: load, analyse, plan, rewrite, check, write."""
 
+import gc
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,8 +55,9 @@ def convert(request: ConvertRequest, measure: Measure | None = None, watch: Watc
         raise CommandError(f"{request.target} is the upload itself; write the converted model elsewhere")
     facts = WeightFacts(HALF_TYPES[request.trunk], deferred=True)
     while True:
-        planned = plan_model(request, measure, facts)
-        rewritten, types = _applied(planned)
+        with _no_collection():
+            planned = plan_model(request, measure, facts)
+            rewritten, types = _applied(planned)
         if _written(planned, rewritten, request, facts, watch or Watch()):
             return describe(request, planned, rewritten, types, time.monotonic() - started)
 
@@ -78,6 +81,18 @@ def plan_model(request: ConvertRequest, measure: Measure | None = None, facts: W
     if not plan.all_fp32:
         plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
     return Planned(graph, options, measured, plan, before, kept_weights(graph, plan))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """What a graph is analysed into lives to the end; to look through it for garbage again and again costs a third."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _applied(planned: Planned) -> tuple[Rewritten | None, Types]:
@@ -104,6 +119,8 @@ def _written(
 
 
 def _options(request: ConvertRequest) -> Options:
+    if request.mode == "auto":
+        raise ValueError("mode auto is a search, whose result is another mode: see worker.conversion")
     return Options(
         mode=request.mode,
         trunk=request.trunk,

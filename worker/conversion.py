@@ -1,8 +1,9 @@
-"""Conversion with range analysis: the converter, and a run of the model where it asks for one.
+"""Conversion with what runs of the model tell: ranges where the converter asks for them, and the search of mode auto.
 
 `python -m worker.conversion` does one conversion in a process of its own; the request comes as JSON.
 """
 
+import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,24 +14,55 @@ from worker.graph.save import Watch
 from worker.precision.convert import NotMeasured, plan_model
 from worker.precision.convert import convert as convert_file
 from worker.precision.convert import preview as preview_file
-from worker.precision.report import ConversionReport
+from worker.precision.report import AutoReport, ConversionReport, Finding
 from worker.precision.reporting import Planned
-from worker.types import ConvertRequest
+from worker.types import ConvertRequest, ShapeTriple
+
+AUTO = "auto"
 
 
 def convert(request: ConvertRequest, watch: Watch | None = None) -> ConversionReport:
-    """As `worker.precision.convert.convert`; activations that may overflow are measured in FP32 first."""
-    return convert_file(request, _measure, watch)
+    """As `worker.precision.convert.convert`; activations that may overflow are measured in FP32 first.
+
+    Mode `auto` searches, and converts by the recipe that it found.
+    """
+    started = time.monotonic()
+    chosen, auto = _chosen(request)
+    return _with_search(convert_file(chosen, _measure, watch), auto, started)
 
 
 def preview(request: ConvertRequest) -> ConversionReport:
     """What `convert` would tell, as `worker.precision.convert.preview`; nothing is written."""
-    return preview_file(request, _measure)
+    started = time.monotonic()
+    chosen, auto = _chosen(request)
+    return _with_search(preview_file(chosen, _measure), auto, started)
 
 
 def plan(request: ConvertRequest) -> Planned:
-    """What `convert` would do, as `worker.precision.convert.plan_model`."""
-    return plan_model(request, _measure)
+    """What `convert` would do, as `worker.precision.convert.plan_model`. Of mode `auto`, the plan that it chose."""
+    return plan_model(_chosen(request)[0], _measure)
+
+
+def _chosen(request: ConvertRequest) -> tuple[ConvertRequest, AutoReport | None]:
+    if request.mode != AUTO:
+        return request, None
+    from worker.verify.search.search import search  # ONNX Runtime is imported only where it is needed
+
+    return search(request, _measure)
+
+
+def _with_search(report: ConversionReport, auto: AutoReport | None, started: float) -> ConversionReport:
+    if auto is None:
+        return report
+    told = [] if auto.outcome == "met" else [Finding(kind=f"auto {auto.outcome}", where="model", detail=auto.reason)]
+    return report.model_copy(
+        update={
+            "mode": AUTO,
+            "auto": auto,
+            "findings": (*told, *report.findings),
+            "seconds": round(time.monotonic() - started, 3),
+        }
+    )
 
 
 def _measure(source: Path, names: Collection[str]) -> Mapping[str, float]:
@@ -57,9 +89,15 @@ def _handle(request: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
     source, target = Path(options.pop("source")), Path(options.pop("target"))
     for name in ("keep_fp32", "keep_trunk"):
         options[name] = tuple(options.get(name, ()))
+    options["samples"] = tuple(map(Path, options.get("samples", ())))
+    options["profiles"] = tuple(_profile(profile) for profile in options.get("profiles", ()))
     options["max_shapes"] = {name: tuple(shape) for name, shape in options.get("max_shapes", {}).items()}
     report = convert(ConvertRequest(source, target, **options), watch)
     return {"report": report.model_dump(mode="json"), "digests": digests}
+
+
+def _profile(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ShapeTriple]:
+    return {name: (tuple(each["min"]), tuple(each["opt"]), tuple(each["max"])) for name, each in profile.items()}
 
 
 def _progress(done: int, total: int, rate: float) -> dict[str, Any]:

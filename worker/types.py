@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
+ShapeTriple = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""The smallest, best and largest shape of an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,8 @@ class ConvertRequest:
     """What to convert, and how. `keep_fp32` and `keep_trunk` are globs over node names, or operator types.
 
     `max_shapes`: the largest shape of each dynamic input, where a profile says it; sums as long as that are judged.
+    For mode `auto`: `target_cosine` to meet, on the user's `samples` (files, see `worker.verify.samples`) or on inputs
+    generated for the `profiles`, input -> (min, opt, max) shapes.
     """
 
     source: Path
@@ -23,6 +27,9 @@ class ConvertRequest:
     keep_fp32: tuple[str, ...] = ()
     keep_trunk: tuple[str, ...] = ()
     max_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    target_cosine: float = 0.999
+    profiles: tuple[Mapping[str, ShapeTriple], ...] = ()
+    samples: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class EngineRequest:
     target: Path
     toolchain: str
     arch: str
-    profiles: tuple[Mapping[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]], ...] = ()
+    profiles: tuple[Mapping[str, ShapeTriple], ...] = ()
     workspace_bytes: int = 16 << 30
     optimization_level: int = 3
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -76,10 +76,70 @@ class Counts(_Value):
     weight_bytes_after: int
 
 
+class CandidateReport(_Value):
+    """An island that mode `auto` weighed. `cost` is that of its nodes in FP32, in the unit of `AutoReport`.
+
+    `drift`: relative L2 error of its results in half, their inputs being those of FP32; None where it was not
+    measured or is not finite. `reason`: why it was kept, or given up.
+    """
+
+    family: str
+    island: str
+    nodes: int
+    cost: float
+    drift: float | None
+    kept: bool
+    reason: str
+
+
+class FrontPoint(_Value):
+    """A choice that no other choice seen beats in both cost and accuracy. `islands`: how many were kept.
+
+    `cosine` and `relative_l2` are those of the worst output; `nonfinite` counts elements that are finite in FP32 alone.
+    """
+
+    islands: int
+    cost: float
+    cosine: float
+    relative_l2: float | None
+    nonfinite: int
+    passed: bool
+
+
+class Recipe(_Value):
+    """Conversion options that give the result of a search again, byte for byte."""
+
+    mode: str
+    trunk: str
+    bounded_attention: bool
+    keep_fp32: tuple[str, ...] = ()
+    keep_trunk: tuple[str, ...] = ()
+
+
+class AutoReport(_Value):
+    """The search of mode `auto`. Costs are bytes moved in FP32, 64 operations counting as one byte.
+
+    `outcome`: `met` the target; `missed` it, although all islands were kept; `fell back` to mode rope without a search.
+    `runs` counts runs of the whole model. `front` goes from the cheapest choice to the most accurate one.
+    """
+
+    outcome: Literal["met", "missed", "fell back"]
+    reason: str
+    target_cosine: float
+    recipe: Recipe
+    cosine: float | None = None
+    cost: float | None = None
+    rope_cost: float | None = None
+    runs: int = 0
+    front: tuple[FrontPoint, ...] = ()
+    candidates: tuple[CandidateReport, ...] = ()
+
+
 class ConversionReport(_Value):
     """Schema version 1. `islands_by_family` counts islands; `dtypes_*` count tensors by ONNX dtype name.
 
     `node_runs` is the converted graph in the order of its file, without constants; subgraphs follow the main graph.
+    `auto` is there in mode `auto` alone.
     """
 
     schema_version: int = 1
@@ -98,4 +158,5 @@ class ConversionReport(_Value):
     findings: tuple[Finding, ...]
     kept_weights: tuple[KeptWeight, ...] = ()
     node_runs: tuple[NodeRun, ...] = ()
+    auto: AutoReport | None = None
     seconds: float

@@ -2,18 +2,22 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.builds.types import Mode, Trunk
+from service.builds.profile_text import parse_profiles
+from service.builds.types import AccuracySpec, Mode, Profile, Trunk
 from service.errors import AtollError, CommandError, ConversionFailed
+from worker.commands.recipe import read_recipe, write_recipe
 
 if TYPE_CHECKING:
     from worker.precision.report import ConversionReport
     from worker.types import ConvertRequest
+
+DEFAULT_TARGET = AccuracySpec().target_cosine
 
 
 def register(app: typer.Typer) -> None:
@@ -21,6 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def convert(
+    context: typer.Context,
     models: Annotated[list[Path], typer.Argument(metavar="IN.onnx…", help="FP32 models.")],
     out_dir: Annotated[Path, typer.Option(help="Folder for NAME.onnx and NAME.report.json.")],
     mode: Annotated[Mode, typer.Option(help="Which islands are kept in FP32.")] = Mode.ROPE,
@@ -30,6 +35,15 @@ def convert(
     ] = False,
     keep_fp32: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in FP32.")] = None,
     keep_trunk: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in the trunk dtype.")] = None,
+    target_cosine: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="What mode auto has to meet against FP32.")
+    ] = DEFAULT_TARGET,
+    profile: Annotated[
+        list[str] | None, typer.Option(help="NAME=MIN:OPT:MAX for each dynamic input, for the samples of mode auto.")
+    ] = None,
+    recipe: Annotated[
+        Path | None, typer.Option(help="With --mode auto: write what was found to this file. Else: convert by it.")
+    ] = None,
     html: Annotated[bool, typer.Option("--html", help="Write NAME.report.html too, the report as a page.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", "--text", help="Print the report, not only its summary.")
@@ -37,13 +51,27 @@ def convert(
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON for each model.")] = False,
 ) -> None:
     """Convert models without building; goes on after a failure and then exits 1."""
-    options = Conversion(mode, trunk, not no_bounded_attention, tuple(keep_fp32 or ()), tuple(keep_trunk or ()))
+    options = Conversion(
+        mode,
+        trunk,
+        not no_bounded_attention,
+        tuple(keep_fp32 or ()),
+        tuple(keep_trunk or ()),
+        target_cosine,
+        parse_profiles(profile or ()),
+    )
     pairs = plan_outputs(models, out_dir)
+    if recipe is not None and mode is not Mode.AUTO:
+        options = follow(recipe, options, given=_given(context))
+    elif recipe is not None and len(pairs) > 1:
+        raise CommandError(f"{recipe} can hold the recipe of one model only; convert them one at a time")
     out_dir.mkdir(parents=True, exist_ok=True)
     failures = 0
     for source, target in pairs:
         outcome = _convert_one(source, target, options, html=html, quiet=as_json)
         failures += outcome.problem is not None
+        if recipe is not None and outcome.report is not None and outcome.report.auto is not None:
+            write_recipe(recipe, outcome.report.auto.recipe)
         _show(outcome, as_json=as_json, verbose=verbose)
     if failures:
         raise typer.Exit(1)
@@ -58,6 +86,30 @@ class Conversion:
     bounded_attention: bool
     keep_fp32: tuple[str, ...] = ()
     keep_trunk: tuple[str, ...] = ()
+    target_cosine: float = DEFAULT_TARGET
+    profiles: tuple[Profile, ...] = ()
+
+
+def follow(recipe: Path, options: Conversion, given: Sequence[str]) -> Conversion:
+    """The recipe's options instead. Raises CommandError for no recipe, or where the user `given` some of them too."""
+    if given:
+        raise CommandError(f"{recipe} decides about {', '.join(given)}; leave {', '.join(given)} or --recipe out")
+    found = read_recipe(recipe)
+    return replace(
+        options,
+        mode=Mode(found.mode),
+        trunk=Trunk(found.trunk),
+        bounded_attention=found.bounded_attention,
+        keep_fp32=found.keep_fp32,
+        keep_trunk=found.keep_trunk,
+    )
+
+
+def _given(context: typer.Context) -> list[str]:
+    """What a recipe decides about, and the user wrote too."""
+    names = ("mode", "trunk", "no_bounded_attention", "keep_fp32", "keep_trunk")
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [f"--{name.replace('_', '-')}" for name, source in sources.items() if source and source.name != "DEFAULT"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +164,10 @@ def conversion_request(source: Path, target: Path, options: Conversion) -> "Conv
         bounded_attention=options.bounded_attention,
         keep_fp32=options.keep_fp32,
         keep_trunk=options.keep_trunk,
+        target_cosine=options.target_cosine,
+        profiles=tuple(
+            {name: (shape.min, shape.opt, shape.max) for name, shape in profile.items()} for profile in options.profiles
+        ),
     )
 
 
@@ -183,3 +239,5 @@ def _summary(outcome: _Outcome) -> Iterator[str]:
     yield f"  half tensors  {report.counts.half_tensor_share:.1%} of {report.counts.float_tensors} float tensors"
     yield f"  islands       {islands}"
     yield f"  attention     {cores} of {len(report.attentions)} cores in the trunk dtype"
+    if report.auto is not None:
+        yield f"  auto          {report.auto.outcome}: {report.auto.reason}"

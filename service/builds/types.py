@@ -24,6 +24,7 @@ class Mode(StrEnum):
     MINIMAL = "minimal"
     ROPE = "rope"
     FULL = "full"
+    AUTO = "auto"
     NONE = "none"
 
 

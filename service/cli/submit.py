@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def submit(
     model: Annotated[Path, typer.Argument(help="An FP32 ONNX file; its external data is sent along.")],
-    mode: Annotated[str | None, typer.Option(help="minimal, rope (default), full or none.")] = None,
+    mode: Annotated[str | None, typer.Option(help="minimal, rope (default), full, auto or none.")] = None,
     trunk: Annotated[str | None, typer.Option(help="fp16 (default) or bf16.")] = None,
     arch: Annotated[str | None, typer.Option(help="portable, sm_XX, or several: sm_86+sm_89.")] = None,
     toolchain: Annotated[str | None, typer.Option(help="tensorrt or tensorrt-rtx.")] = None,

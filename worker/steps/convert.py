@@ -42,6 +42,10 @@ def _request(context: Job, target: str) -> dict[str, Any]:
         "keep_fp32": list(spec.keep_fp32),
         "keep_trunk": list(spec.keep_trunk),
         "max_shapes": max_shapes(spec),
+        "target_cosine": spec.accuracy.target_cosine,
+        "profiles": [
+            {name: shape.model_dump(mode="json") for name, shape in profile.items()} for profile in spec.profiles
+        ],
         "hashed": context.publishes,
     }
 

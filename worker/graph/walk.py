@@ -22,7 +22,8 @@ def graphs(root: GraphProto) -> Iterator[GraphProto]:
         graph = pending.pop()
         yield graph
         for node in graph.node:
-            pending.extend(subgraphs(node))
+            if node.attribute:  # most nodes have none, and this is walked often
+                pending.extend(subgraphs(node))
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:

@@ -10,6 +10,7 @@ import service.builds.routes
 import service.engines.routes
 import service.http.system
 import service.models.routes
+import service.samples.routes
 import service.workers.routes
 from service import __version__
 from service.builds.repository import BuildProjection
@@ -21,6 +22,7 @@ from service.http.context import Services
 from service.http.openapi import DescribedAPI
 from service.models.service import ModelService
 from service.redis import connect
+from service.samples.service import SampleService
 from service.settings import Settings
 from service.store.local import LocalStore
 from service.workers.repository import WorkerRepository
@@ -35,6 +37,7 @@ Every response carries `X-Request-ID`."""
 _ROUTERS = (
     service.builds.routes.router,
     service.models.routes.router,
+    service.samples.routes.router,
     service.engines.routes.router,
     service.workers.routes.router,
     service.http.system.router,
@@ -63,6 +66,7 @@ def _services(settings: Settings) -> Services:
         store=store,
         redis=client,
         models=models,
+        samples=SampleService(store),
         builds=BuildService(settings, store, client, models, workers),
         engines=EngineService(store, BuildProjection(client)),
         workers=workers,

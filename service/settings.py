@@ -23,6 +23,7 @@ class Settings(BaseSettings):
     server: str = Field(default="http://127.0.0.1:8080", description="Address of the API that commands speak to.")
 
     max_model_bytes: PositiveInt = Field(default=64 << 30, description="Largest upload that is accepted.")
+    max_sample_bytes: PositiveInt = Field(default=1 << 30, description="Largest verification sample that is accepted.")
     max_json_bytes: PositiveInt = Field(default=1 << 20, description="Largest JSON body that is accepted.")
     scan_memory_bytes: PositiveInt = Field(default=2 << 30, description="Address space of the scan of an upload.")
     scan_seconds: PositiveInt = Field(default=30, description="CPU time of the scan of an upload.")

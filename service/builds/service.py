@@ -22,6 +22,7 @@ from service.builds.submission import Admission, Submission
 from service.builds.types import BuildRecord, BuildSpec, Finished, Group, Status, now
 from service.errors import BuildNotFound, Conflict, GroupNotFound
 from service.models.service import ModelService
+from service.samples.service import SampleService
 from service.settings import Settings
 from service.store.types import ObjectStore
 from service.workers.repository import WorkerRepository
@@ -62,7 +63,9 @@ class BuildService:
         self._dispatcher = Dispatcher(settings, redis)
         self._recovery = Recovery(redis, self._builds, settings.lease_seconds)
         self._reconciler = Reconciler(settings, redis, self._builds, self._recovery, self._dispatcher)
-        self._admission = Admission(store, redis, self._builds, self._recovery, self._dispatcher, models, workers)
+        self._admission = Admission(
+            store, redis, self._builds, self._recovery, self._dispatcher, models, SampleService(store), workers
+        )
 
     def start(self) -> None:
         self._reconciler.start()

@@ -20,8 +20,9 @@ from service.builds.repository import REDIS_AWAY, BuildFilter, BuildRepository
 from service.builds.targets import Target, resolve_target
 from service.builds.types import Accepted, BuildRecord, BuildSpec, Group, Joined, Status, now
 from service.engines.repository import EngineRepository
-from service.errors import InvalidOptions, Unavailable
+from service.errors import Unavailable
 from service.models.service import ModelService
+from service.samples.service import SampleService
 from service.store.types import ObjectStore
 from service.workers.repository import WorkerRepository
 
@@ -62,6 +63,7 @@ class Admission:
         recovery: Recovery,
         dispatcher: Dispatcher,
         models: ModelService,
+        samples: SampleService,
         workers: WorkerRepository,
     ) -> None:
         self._store = store
@@ -69,6 +71,7 @@ class Admission:
         self._recovery = recovery
         self._dispatcher = dispatcher
         self._models = models
+        self._samples = samples
         self._workers = workers
         self._engines = EngineRepository(store)
         self._idempotency = Idempotency(client)
@@ -113,9 +116,9 @@ class Admission:
         return list({target.key: target for target in targets}.values())
 
     def _with_profiles(self, spec: BuildSpec) -> BuildSpec:
-        if spec.accuracy.samples:
-            raise InvalidOptions("This version compares on generated inputs only: leave `accuracy.samples` out.")
         inputs = self._models.get(spec.model).scan.inputs
+        if spec.accuracy.samples:
+            self._samples.check(spec.accuracy.samples, inputs)
         ranges = preset(spec.preset) if spec.preset else None
         if spec.output == "onnx" and not spec.profiles and ranges is None:
             return spec  # nothing is built, so no shapes are needed

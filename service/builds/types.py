@@ -98,9 +98,16 @@ Profile = dict[Name, ShapeRange]
 
 
 class AccuracySpec(_Value):
+    """`samples`: digests of uploaded samples; without them the verdict is on generated inputs."""
+
     target_cosine: float = Field(default=0.999, gt=0, le=1)
-    samples: tuple[Digest, ...] = ()
+    samples: tuple[Digest, ...] = Field(default=(), max_length=64)
     on_fail: Literal["fail", "warn"] | None = None
+
+    @property
+    def failure_is_fatal(self) -> bool:
+        """Whether a missed target fails the build: as `on_fail` says, else on samples but not on generated inputs."""
+        return self.on_fail == "fail" if self.on_fail else bool(self.samples)
 
 
 class BuildSpec(_Value):
@@ -172,6 +179,8 @@ class EngineRef(_Value):
 class Proof(_Value):
     """What was measured about the result.
 
+    `inputs`: what the verdict was made on. `pessimistic`: the verdict when sums accumulate in the trunk dtype too.
+    `culprit`: the node that brought the error of a failed verdict in. `findings`: what else should be known.
     `half_tensor_share`: of the float tensors that nodes produce, those in the trunk dtype. `attentions`: the cores that
     were handed to the trunk; `fused_attentions`: kernels that the engine has for them, per profile.
     """
@@ -179,6 +188,10 @@ class Proof(_Value):
     verdict: Literal["passed", "failed", "not verified"] = "not verified"
     reason: str | None = None
     cosine: float | None = None
+    inputs: Literal["generated", "samples"] | None = None
+    pessimistic: Literal["passed", "failed", "not verified"] | None = None
+    culprit: str | None = None
+    findings: tuple[str, ...] = ()
     half_tensor_share: float | None = None
     attentions: int | None = None
     fused_attentions: int | None = None

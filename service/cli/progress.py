@@ -46,6 +46,11 @@ def proof_lines(proof: Proof) -> list[str]:
     if proof.attentions is not None:
         fused = "" if proof.fused_attentions is None else f"{proof.fused_attentions} fused, "
         lines.append(f"attention      {fused}{proof.attentions} cores in the graph")
+    if proof.culprit is not None:
+        lines.append(f"begins at      {proof.culprit}")
+    if proof.pessimistic is not None and proof.pessimistic != proof.verdict:
+        lines.append(f"sums in half   {proof.pessimistic}")
+    lines += [f"finding        {finding}" for finding in proof.findings]
     lines.append(f"builder        {len(proof.builder_warnings)} warnings")
     return lines + [f"               {warning}" for warning in proof.builder_warnings]
 

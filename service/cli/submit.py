@@ -29,6 +29,7 @@ def submit(
     no_bounded_attention: Annotated[bool, typer.Option("--no-bounded-attention")] = False,
     keep_fp32: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in FP32.")] = None,
     keep_trunk: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in the trunk dtype.")] = None,
+    samples: Annotated[list[Path] | None, typer.Option(help="Inputs to judge on: .npz, or .pb tensors.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="NAME=VALUE.")] = None,
     priority: Annotated[int | None, typer.Option(help="0 to 9.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Wait for the end; exit 1 unless it succeeds.")] = False,
@@ -61,6 +62,8 @@ def submit(
     local = LocalModel.read(model)
     with AtollClient(load_settings(server=server).server) as client:
         _upload_if_new(client, local, quiet=as_json)
+        if samples:
+            given["accuracy"] = {"samples": [client.upload_sample(path) for path in _existing(samples)]}
         submission = client.submit(local.id, given)
         if not (as_json and watch):
             show(submission.build, cached=submission.cached, as_json=as_json)
@@ -76,6 +79,14 @@ def _upload_if_new(client: "AtollClient", model: "LocalModel", *, quiet: bool) -
         client.upload(model)
     if not quiet:
         typer.echo(f"model  {model.id}  ({human_size(model.size)}, {'already there' if known else 'uploaded'})")
+
+
+def _existing(files: list[Path]) -> list[Path]:
+    from service.errors import CommandError
+
+    if missing := [file for file in files if not file.is_file()]:
+        raise CommandError(f"{missing[0]}: there is no such file")
+    return files
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -59,6 +59,11 @@ class AtollClient:
                 parts.append(("data", (location, files.enter_context(path.open("rb")))))
             return str(self._transport.post("/models", files=parts).json()["id"])
 
+    def upload_sample(self, path: Path) -> str:
+        """Send a file with verification inputs, streamed; returns its digest."""
+        with path.open("rb") as file:
+            return str(self._transport.post("/samples", content=file).json()["digest"])
+
     def submit(self, model: str, spec: Mapping[str, Any], idempotency_key: str | None = None) -> Submission:
         """Ask for a build of an uploaded model; `spec` holds BuildSpec's other fields."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}

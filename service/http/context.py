@@ -10,6 +10,7 @@ from starlette.requests import Request
 from service.builds.service import BuildService
 from service.engines.service import EngineService
 from service.models.service import ModelService
+from service.samples.service import SampleService
 from service.settings import Settings
 from service.store.types import ObjectStore
 from service.workers.repository import WorkerRepository
@@ -23,6 +24,7 @@ class Services:
     store: ObjectStore
     redis: redis.Redis
     models: ModelService
+    samples: SampleService
     builds: BuildService
     engines: EngineService
     workers: WorkerRepository

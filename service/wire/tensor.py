@@ -14,13 +14,14 @@ _LONGEST_ENTRY = 4096
 
 
 class Tensor(NamedTuple):
-    """`nbytes` as its shape and type say; `external` is where they are, if not in the graph's file."""
+    """`nbytes` as its shape `dims` and its type say; `external` is where they are, if not in the graph's file."""
 
     name: bytes
     dtype: str
     elements: int
     nbytes: int
     external: Slice | None
+    dims: tuple[int, ...]
 
 
 class _Parts:
@@ -48,9 +49,9 @@ def read_tensor(reader: Reader, start: int, stop: int, depth: int) -> Tensor:
             "invalid-graph", f"Tensor {show(parts.name)} is split in segments, which nothing reads. Export again."
         )
     if parts.location == _EXTERNAL or parts.entries:
-        return Tensor(parts.name, dtype.name, elements, nbytes, _external(parts, nbytes))
+        return Tensor(parts.name, dtype.name, elements, nbytes, _external(parts, nbytes), tuple(parts.dims))
     _check_inline(parts, dtype, elements, nbytes)
-    return Tensor(parts.name, dtype.name, elements, nbytes, None)
+    return Tensor(parts.name, dtype.name, elements, nbytes, None, tuple(parts.dims))
 
 
 def read_sparse(reader: Reader, start: int, stop: int, depth: int) -> list[Tensor]:

@@ -13,7 +13,7 @@ from service.builds.presets import preset as preset_named
 from service.builds.profile_text import parse_profiles
 from service.builds.profiles import resolve_profiles
 from service.builds.targets import resolve_target
-from service.builds.types import BuildSpec, Mode, Trunk
+from service.builds.types import AccuracySpec, BuildSpec, Mode, Trunk
 from service.errors import CommandError, NoWorker
 from service.wire.beside import FilesBeside
 from service.wire.file import scan_file
@@ -40,6 +40,7 @@ def build(
     no_bounded_attention: Annotated[bool, typer.Option("--no-bounded-attention")] = False,
     keep_fp32: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in FP32.")] = None,
     keep_trunk: Annotated[list[str] | None, typer.Option(help="Glob of nodes to keep in the trunk dtype.")] = None,
+    samples: Annotated[list[Path] | None, typer.Option(help="Inputs to judge on: .npz, or .pb tensors.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log while it is written.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
 ) -> None:
@@ -59,23 +60,21 @@ def build(
         bounded_attention=not no_bounded_attention,
         keep_fp32=tuple(keep_fp32 or ()),
         keep_trunk=tuple(keep_trunk or ()),
+        accuracy=AccuracySpec(samples=tuple(file_digest(path) for path in samples or ())),
     )
     if out.resolve() == model.resolve():
         raise CommandError(f"{out} is the model itself; choose another --out")
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
-        work = run_offline(OfflineJob(spec, model, Path(folder), ShownNotes(verbose)))
+        work = run_offline(OfflineJob(spec, model, Path(folder), ShownNotes(verbose), tuple(samples or ())))
         report = _write(work, Path(folder) / "model.engine", out)
     _show(work, out, report, as_json=as_json)
 
 
 def _spec(model: Path, profiles: list[str], **options: Any) -> BuildSpec:
     """The complete spec: arch and toolchain of this machine, a range for each dynamic input."""
-    if not model.is_file():
-        raise CommandError(f"{model}: there is no such file")
+    digest = file_digest(model)
     scan = scan_file(model, FilesBeside(model))
-    with model.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
     try:
         spec = BuildSpec(model=digest, **options)
     except ValidationError as error:
@@ -83,6 +82,14 @@ def _spec(model: Path, profiles: list[str], **options: Any) -> BuildSpec:
     defaults = preset_named(spec.preset) if spec.preset else None
     ranges = resolve_profiles(scan.inputs, parse_profiles(profiles), defaults)
     return _for_this_machine(spec.model_copy(update={"profiles": ranges}))
+
+
+def file_digest(path: Path) -> str:
+    """Raises CommandError when there is no such file."""
+    if not path.is_file():
+        raise CommandError(f"{path}: there is no such file")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _for_this_machine(spec: BuildSpec) -> BuildSpec:
@@ -118,5 +125,9 @@ def _show(work: "Work", out: Path, report: Path, *, as_json: bool) -> None:
         return
     typer.echo(f"{out}: {size} bytes; report: {report}")
     typer.echo(f"  {proof.verdict}, cosine {proof.cosine}; {proof.fused_attentions} fused attentions")
+    if proof.reason:
+        typer.echo(f"  why: {proof.reason}")
+    for finding in proof.findings:
+        typer.echo(f"  finding: {finding}")
     for warning in proof.builder_warnings:
         typer.echo(f"  builder: {warning}")

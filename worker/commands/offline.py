@@ -43,6 +43,7 @@ class OfflineJob:
     source: Path
     folder: Path
     journal: ShownNotes
+    samples: tuple[Path, ...] = ()
     should_stop: Callable[[], bool] = lambda: False
     seconds: float = _SECONDS
 

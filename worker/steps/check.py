@@ -1,5 +1,6 @@
 """Check: TensorRT's strongly typed parser takes the graph, and under half emulation it computes what FP32 did."""
 
+from dataclasses import fields
 from typing import Any
 
 from service.builds.types import Mode
@@ -21,6 +22,8 @@ def check(context: Job, work: Work) -> Work:
     )
     verification = _verify(context, work)
     context.journal.note(f"accuracy: {verification.verdict}, cosine {verification.cosine}, {verification.reason or ''}")
+    for finding in verification.findings:
+        context.journal.note("{kind} at {where}: {detail}".format_map(finding))
     enforce(context, verification)
     return work.with_(network=network, verification=verification)
 
@@ -40,7 +43,12 @@ def _verify(context: Job, work: Work) -> Verification:
     except (ChildCrashed, ChildTimeout, ResourceLimit) as error:
         # The judge failed, not the graph: the build goes on and says that nobody compared.
         return Verification(reason=f"verification ended early: {error.detail}")
-    return Verification(answer["verdict"], answer.get("reason"), answer.get("cosine"), tuple(answer["outputs"]))
+    known = {field.name for field in fields(Verification)}
+    return Verification(**{name: _frozen(value) for name, value in answer.items() if name in known})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _request(context: Job, work: Work) -> dict[str, Any]:
@@ -54,23 +62,28 @@ def _request(context: Job, work: Work) -> dict[str, Any]:
         ],
         "target_cosine": spec.accuracy.target_cosine,
         "seed": 0,
+        "samples": [str(path) for path in context.samples],
+        "pessimistic": True,
+        "ranges": True,
     }
 
 
 def enforce(context: Job, verification: Verification) -> None:
-    """Raises CheckFailed for overflow in any case, for mere inaccuracy only when the spec says `on_fail: fail`."""
+    """Raises CheckFailed for overflow in any case, for mere inaccuracy only when the spec makes it fatal."""
     if verification.verdict != "failed":
         return
+    evidence = {"outputs": list(verification.outputs), "culprit": verification.culprit}
+    first = " It begins at node {node!r} ({op}).".format_map(verification.culprit) if verification.culprit else ""
     broken = [output["name"] for output in verification.outputs if output["nonfinite"]]
     if broken:
         raise CheckFailed(
-            f"Under half precision the outputs {', '.join(broken)} have inf or NaN where FP32 has none. Keep the nodes "
-            "that overflow in FP32 with `keep_fp32`, use trunk bf16, or mode full.",
-            outputs=list(verification.outputs),
+            f"Under half precision the outputs {', '.join(broken)} have inf or NaN where FP32 has none.{first} Keep "
+            "the nodes that overflow in FP32 with `keep_fp32`, use trunk bf16, or mode full.",
+            **evidence,
         )
-    if context.spec.accuracy.on_fail == "fail":
+    if context.spec.accuracy.failure_is_fatal:
         raise CheckFailed(
             f"The converted graph is too far from FP32 ({verification.reason}). Lower `accuracy.target_cosine`, or "
             "keep more nodes in FP32.",
-            outputs=list(verification.outputs),
+            **evidence,
         )

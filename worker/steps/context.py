@@ -40,6 +40,11 @@ class Job(Protocol):
     def source(self) -> Path: ...
 
     @property
+    def samples(self) -> tuple[Path, ...]:
+        """Files with the user's inputs, in the order of the spec."""
+        ...
+
+    @property
     def engine(self) -> Path: ...
 
     @property
@@ -92,6 +97,10 @@ class Context:
         return self.folder / "source" / GRAPH_FILE
 
     @property
+    def samples(self) -> tuple[Path, ...]:
+        return tuple(self.folder / "samples" / f"sample-{at}" for at in range(len(self.spec.accuracy.samples)))
+
+    @property
     def engine(self) -> Path:
         return self.folder / "model.engine"
 
@@ -102,12 +111,21 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How the converted graph compares with FP32: a verdict of `worker.verify`, or why there is none."""
+    """How the converted graph compares with FP32: a verdict of `worker.verify` as JSON, or why there is none.
+
+    `findings` have `kind`, `where` and `detail`; those of the gates after the build are added to them.
+    """
 
     verdict: str = "not verified"
     reason: str | None = None
     cosine: float | None = None
     outputs: tuple[Mapping[str, Any], ...] = ()
+    inputs: str | None = None
+    pessimistic: str | None = None
+    culprit: Mapping[str, Any] | None = None
+    worst: Mapping[str, Any] | None = None
+    findings: tuple[Mapping[str, str], ...] = ()
+    ranges: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

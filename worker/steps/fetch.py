@@ -19,6 +19,8 @@ def fetch(context: Context, work: Work) -> Work:
         if PurePosixPath(location) == PurePosixPath(GRAPH_FILE):
             raise InvalidModel(f"External data may not be called {GRAPH_FILE!r} here; rename it and upload again.")
         _stage(context, digest, folder, location)
+    for digest, path in zip(context.spec.accuracy.samples, context.samples, strict=True):
+        _stage(context, digest, path.parent, path.name)
     context.journal.note(f"model {context.model.name}: {context.model.size} bytes")
     return work
 

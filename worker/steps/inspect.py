@@ -1,21 +1,24 @@
 """Inspect: what was built is what was asked for, and what that is."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from pydantic import TypeAdapter
 
 from service.builds.types import Proof
 from service.errors import PrecisionNotBuilt
 from worker.steps.context import Job, Work
-
-# TensorRT's names of the trunk dtypes.
-_BUILT_AS = {"fp16": "half", "bf16": "bf16"}
+from worker.steps.gates import BUILT_AS, bounded_cores, findings_of
 
 
 def inspect(context: Job, work: Work) -> Work:
-    """Raises PrecisionNotBuilt when half precision was asked for and the network has none."""
+    """Raises PrecisionNotBuilt when half precision was asked for and the network has none, or far too little, and
+    CheckFailed as the gates do."""
     _check_precision(context, work)
+    found = findings_of(context, work)
+    for finding in found:
+        context.journal.note("{kind} at {where}: {detail}".format_map(finding))
+    verification = replace(work.verification, findings=(*work.verification.findings, *found))
+    work = work.with_(verification=verification)
     proof = proof_of(work)
     context.journal.note(f"fused attentions: {proof.fused_attentions} of {proof.attentions}")
     return work.with_(proof=proof)
@@ -25,7 +28,7 @@ def _check_precision(context: Job, work: Work) -> None:
     if work.built is None or work.report is None or not work.report["counts"]["half_tensors"]:
         return
     trunk = context.spec.trunk.value
-    if not work.built.tensor_dtypes.get(_BUILT_AS[trunk]):
+    if not work.built.tensor_dtypes.get(BUILT_AS[trunk]):
         raise PrecisionNotBuilt(
             f"{trunk} was asked for and the converted graph has it, but the built network has none: "
             f"{dict(work.built.tensor_dtypes)}. Report this with the build's log and report.",
@@ -43,13 +46,13 @@ def proof_of(work: Work) -> Proof:
             "verdict": verification.verdict,
             "reason": verification.reason,
             "cosine": verification.cosine,
+            "inputs": verification.inputs,
+            "pessimistic": verification.pessimistic,
+            "culprit": verification.culprit["node"] if verification.culprit else None,
+            "findings": tuple("{kind} at {where}: {detail}".format_map(found) for found in verification.findings),
             "half_tensor_share": share,
-            "attentions": _bounded(report) if report else None,
+            "attentions": bounded_cores(report) if report else None,
             "fused_attentions": built.fused_attentions if built else None,
             "builder_warnings": tuple(message.text for message in messages if message.severity == "warning"),
         }
     )
-
-
-def _bounded(report: Mapping[str, Any]) -> int:
-    return sum(attention["bounded"] for attention in report["attentions"])

@@ -1,5 +1,6 @@
 """The report of a build: what the converter said, with what was found out since."""
 
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -24,15 +25,9 @@ def inspection_of(built: EngineResult) -> dict[str, Any]:
 def report_of(work: Work) -> dict[str, Any]:
     """The conversion report, with what was found out since: verification, network, builder."""
     converted = work.report or {"schema_version": 1, "mode": "none", "islands": [], "attentions": [], "findings": []}
-    verification = work.verification
     return {
         **converted,
-        "verification": {
-            "verdict": verification.verdict,
-            "reason": verification.reason,
-            "cosine": verification.cosine,
-            "outputs": list(verification.outputs),
-        },
+        "verification": asdict(work.verification),
         "network": _json(TypeAdapter(NetworkFacts), work.network) if work.network else None,
         "engine": inspection_of(work.built) if work.built else None,
     }
@@ -41,7 +36,7 @@ def report_of(work: Work) -> dict[str, Any]:
 def page_of(work: Work, title: str) -> str:
     """The same for people, as one HTML file."""
     report = None if work.report is None else ConversionReport.model_validate(work.report)
-    return render_html(title, report, proof_of(work))
+    return render_html(title, report, proof_of(work), asdict(work.verification))
 
 
 def _json(adapter: TypeAdapter[Any], value: Any, include: set[str] | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from service.errors import (
     GroupNotFound,
     IdempotencyKeyReused,
     InvalidOptions,
+    InvalidSample,
     MissingProfile,
     ModelNotFound,
     NoWorker,
@@ -139,7 +140,7 @@ def test_a_failed_build_does_not_answer_a_new_request(
         ({"preset": "nope"}, InvalidOptions),
         ({"arch": "sm_90"}, NoWorker),
         ({"toolchain_version": "9"}, NoWorker),
-        ({"accuracy": {"samples": ["a" * 64]}}, InvalidOptions),
+        ({"accuracy": {"samples": ["a" * 64]}}, InvalidSample),
     ],
 )
 def test_a_refused_request_stores_nothing(

@@ -1,6 +1,8 @@
 """The conversion report as one HTML file: no script, nothing from elsewhere, light and dark."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -9,15 +11,29 @@ from service.builds.types import Proof
 from worker.precision.report import ConversionReport
 from worker.precision.views import groups
 from worker.precision.views.names import visible
+from worker.precision.views.range_strip import draw_ranges
 from worker.precision.views.strip import draw_strip
 from worker.precision.views.units import number, size
 
 
-def render_html(title: str, report: ConversionReport | None, proof: Proof | None = None) -> str:
+def render_html(
+    title: str,
+    report: ConversionReport | None,
+    proof: Proof | None = None,
+    verification: Mapping[str, Any] | None = None,
+) -> str:
     """`title` is the model's name. `report` is None where the graph was taken as uploaded, `proof` where nobody
-    verified or built."""
+    verified or built. `verification` is that part of a build's report: outputs, culprit, findings, ranges."""
     template = _environment().get_template("report.html.j2")
-    return template.render(title=title, report=report, proof=proof, groups=groups, draw_strip=draw_strip)
+    return template.render(
+        title=title,
+        report=report,
+        proof=proof,
+        verification=verification,
+        groups=groups,
+        draw_strip=draw_strip,
+        draw_ranges=draw_ranges,
+    )
 
 
 @lru_cache(maxsize=1)

@@ -95,10 +95,14 @@ def follow(recipe: Path, options: Conversion, given: Sequence[str]) -> Conversio
     if given:
         raise CommandError(f"{recipe} decides about {', '.join(given)}; leave {', '.join(given)} or --recipe out")
     found = read_recipe(recipe)
+    try:
+        mode, trunk = Mode(found.mode), Trunk(found.trunk)
+    except ValueError as error:
+        raise CommandError(f"{recipe} is no recipe: {error}") from None
     return replace(
         options,
-        mode=Mode(found.mode),
-        trunk=Trunk(found.trunk),
+        mode=mode,
+        trunk=trunk,
         bounded_attention=found.bounded_attention,
         keep_fp32=found.keep_fp32,
         keep_trunk=found.keep_trunk,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from worker.precision.report import ConversionReport, IslandReport, KeptWeight
+from worker.precision.report import ConversionReport, FrontPoint, IslandReport, KeptWeight
 from worker.precision.views import groups
 from worker.precision.views.names import short, visible
 from worker.precision.views.units import number, size
@@ -19,6 +19,7 @@ def render_text(report: ConversionReport, first: int = FIRST) -> str:
     """Lines without colour or width; names that could steer the terminal are escaped."""
     sections = (
         _summary(report),
+        _auto(report, first),
         _islands(report, first),
         _cores(report, first),
         _weights(report, first),
@@ -53,6 +54,24 @@ def _summary(report: ConversionReport) -> Iterator[str]:
 def _opset(report: ConversionReport) -> str:
     before, after = report.opset_before.get("", 0), report.opset_after.get("", 0)
     return f"opset {before}" if before == after else f"opset {before} -> {after}"
+
+
+def _auto(report: ConversionReport, first: int) -> Iterator[str]:
+    auto = report.auto
+    if auto is None:
+        return
+    yield f"AUTO  target {auto.target_cosine:g} {auto.outcome}: {visible(auto.reason)}"
+    if auto.cost is not None and auto.rope_cost is not None and auto.cosine is not None:
+        share = f"{auto.cost / auto.rope_cost:.1%}" if auto.rope_cost else "100%"
+        runs = number(auto.runs, "run")
+        yield f"  cosine {auto.cosine:.6f} at {share} of the FP32 cost of mode rope; {runs} of the model"
+    yield from _some(auto.front, first, _front_point)
+
+
+def _front_point(point: FrontPoint) -> str:
+    passed = "passes" if point.passed else "fails"
+    broken = f", {point.nonfinite} not finite" if point.nonfinite else ""
+    return f"{number(point.islands, 'island')}: cost {point.cost:.3g}, cosine {point.cosine:.6f}{broken}, {passed}"
 
 
 def _islands(report: ConversionReport, first: int) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from worker.graph.graph import Graph
 from worker.precision.plan import PrecisionPlan
@@ -21,13 +20,41 @@ from worker.verify.types import OutputFigures, Unverifiable
 
 
 @dataclass(slots=True)
+class Judge:
+    """Runs plans in emulated half, and compares their outputs with those of FP32."""
+
+    trial: Trial
+    _silent: list[str] | None = None
+
+    def figures(self, graph: Graph, plan: PrecisionPlan) -> tuple[OutputFigures, ...]:
+        """Of each output the worst over all samples, without outputs that say nothing. Raises Unverifiable."""
+        session = Session(emulate_plan(graph, plan), self.trial.request.source.parent, "model in half emulation")
+        found: list[OutputFigures] = []
+        for feed, expected in zip(self.trial.feeds, self.trial.expected, strict=True):
+            try:
+                actual = session.run(feed, self.trial.watchdog)
+            except RunFailed as failure:
+                raise Unverifiable(f"the model does not run in half emulation: {failure}") from failure
+            found += [compare(name, expected[name], actual[name]) for name in expected]
+        return self._judged(worst(found))
+
+    def _judged(self, figures: tuple[OutputFigures, ...]) -> tuple[OutputFigures, ...]:
+        if self._silent is None:  # FP32 decides it, so once is enough
+            self._silent = silent_outputs(self.trial.request.source, figures)
+        judged = tuple(figure for figure in figures if figure.name not in self._silent or figure.nonfinite)
+        if figures and not judged:
+            raise Unverifiable(f"probabilities of {', '.join(self._silent)} are all but zero on these inputs")
+        return judged
+
+
+@dataclass(slots=True)
 class Points:
     """All choices that were tried for one plan, none of them twice. `most` bounds how many are."""
 
     planned: Planned
     facts: WeightFacts
     every: tuple[Candidate, ...]
-    trial: Trial
+    judge: Judge
     shapes: Shapes
     most: int
     tried: dict[frozenset[int], Point] = field(default_factory=dict)
@@ -41,41 +68,14 @@ class Points:
         """The point of the choice that keeps these candidates. Raises Unverifiable."""
         key = frozenset(kept)
         if key not in self.tried:
-            figures = run_plan(self._graph, self._plan(key), self.trial)
-            self.tried[key] = Point(key, self.cost(key), figures)
+            graph, plan = self.planned.graph, self._plan(key)
+            self.tried[key] = Point(key, plan_cost(graph, plan, self.shapes), self.judge.figures(graph, plan))
         return self.tried[key]
 
     def cost(self, kept: Collection[int]) -> float:
         """What the choice costs; nothing is run."""
-        return plan_cost(self._graph, self._plan(kept), self.shapes)
+        return plan_cost(self.planned.graph, self._plan(kept), self.shapes)
 
     def _plan(self, kept: Collection[int]) -> PrecisionPlan:
         options = options_keeping(self.planned.options, self.every, kept)
-        return make_plan(self._graph, options, self.planned.measured, self.facts)
-
-    @property
-    def _graph(self) -> Graph:
-        return self.planned.graph
-
-
-def run_plan(graph: Graph, plan: PrecisionPlan, trial: Trial) -> tuple[OutputFigures, ...]:
-    """How far the plan's outputs are from FP32, the worst over all samples. Raises Unverifiable."""
-    source = trial.request.source
-    session = Session(emulate_plan(graph, plan), source.parent, "model in half emulation")
-    figures: list[OutputFigures] = []
-    for feed, expected in zip(trial.feeds, trial.expected, strict=True):
-        try:
-            actual = session.run(feed, trial.watchdog)
-        except RunFailed as failure:
-            raise Unverifiable(f"the model does not run in half emulation: {failure}") from failure
-        figures += [compare(name, expected[name], actual[name]) for name in expected]
-    return _judged(source, worst(figures))
-
-
-def _judged(source: Path, figures: tuple[OutputFigures, ...]) -> tuple[OutputFigures, ...]:
-    """Without outputs that say nothing on these samples."""
-    silent = silent_outputs(source, figures)
-    judged = tuple(figure for figure in figures if figure.name not in silent or figure.nonfinite)
-    if figures and not judged:
-        raise Unverifiable(f"probabilities of {', '.join(silent)} are all but zero on these inputs")
-    return judged
+        return make_plan(self.planned.graph, options, self.planned.measured, self.facts)

@@ -14,7 +14,7 @@ from worker.verify.search.candidates import candidates
 from worker.verify.search.cost import node_cost, plan_cost
 from worker.verify.search.hazards import hazards
 from worker.verify.search.observe import observe
-from worker.verify.search.points import Points, run_plan
+from worker.verify.search.points import Judge, Points
 from worker.verify.search.recipe import options_keeping
 from worker.verify.search.report import Account, describe
 from worker.verify.search.strategy import Strategy, ordered
@@ -77,6 +77,7 @@ def recipe_of(request: ConvertRequest) -> Recipe:
 
 def _search(request: ConvertRequest, measure: Measure | None, budget: Budget) -> AutoReport:
     trial = Trial.of(_samples(request, budget), _quiet)
+    judge = Judge(trial)
     facts = WeightFacts(HALF_TYPES[request.trunk])
     planned = plan_model(request, measure, facts)
     graph, target = planned.graph, request.target_cosine
@@ -87,24 +88,23 @@ def _search(request: ConvertRequest, measure: Measure | None, budget: Budget) ->
     required = hazards(graph, planned.plan.half, every, seen)
     costs = {one.number: sum(node_cost(graph, node, seen.shapes) for node in one.nodes) for one in every}
     order = ordered(every, costs, seen.drifts, required)
-    points = Points(planned, facts, every, trial, seen.shapes, _MOST_POINTS)
+    points = Points(planned, facts, every, judge, seen.shapes, _MOST_POINTS)
     found = Strategy(points, frozenset(required), order, 1 - (1 - target) * _MARGIN).smallest()
     account = Account(points, required, costs, seen, target)
     chosen = points.at(range(len(every))) if found is None else found
     if chosen.fault(target) is not None:
         wider = replace(request, mode="full")
-        full = _point_of(plan_model(wider, measure, facts), trial, seen)
+        full = _point_of(plan_model(wider, measure, facts), judge, seen)
         if full.fault(target) is None:
             return describe(account, recipe_of(wider), full, [full])
     options = options_keeping(planned.options, every, chosen.kept)
     return describe(account, recipe_of(replace(request, keep_trunk=options.keep_trunk)), chosen)
 
 
-def _point_of(planned: Planned, trial: Trial, seen: Observation) -> Point:
+def _point_of(planned: Planned, judge: Judge, seen: Observation) -> Point:
     """What a plan comes to with all its islands."""
     cost = plan_cost(planned.graph, planned.plan, seen.shapes)
-    figures = run_plan(planned.graph, planned.plan, trial)
-    return Point(frozenset(range(len(planned.plan.islands))), cost, figures)
+    return Point(frozenset(range(len(planned.plan.islands))), cost, judge.figures(planned.graph, planned.plan))
 
 
 def _samples(request: ConvertRequest, budget: Budget) -> VerifyRequest:

@@ -10,7 +10,16 @@ from worker.verify.check import verify
 from worker.verify.static import check_structure
 from worker.verify.types import ShapeTriple, VerifyRequest
 
-_OPTIONAL = ("target_cosine", "seed", "seconds", "memory_bytes", "weight_bytes", "pessimistic", "ranges")
+_OPTIONAL = (
+    "target_cosine",
+    "seed",
+    "seconds",
+    "memory_bytes",
+    "weight_bytes",
+    "pessimistic",
+    "ranges",
+    "any_interface",
+)
 
 
 def handle(request: dict[str, Any], emit: Emit) -> Mapping[str, Any]:
@@ -23,7 +32,8 @@ def handle(request: dict[str, Any], emit: Emit) -> Mapping[str, Any]:
         emit({"event": "progress", "phase": phase, "step": step, "of": of})
 
     source, converted = Path(request["source"]), Path(request["converted"])
-    check_structure(source, converted)
+    if not request.get("any_interface", False):
+        check_structure(source, converted)
     options = {name: request[name] for name in _OPTIONAL if name in request}
     profiles = tuple(_profile(profile) for profile in request.get("profiles", ()))
     samples = tuple(Path(path) for path in request.get("samples", ()))

@@ -52,6 +52,7 @@ def encode(request: VerifyRequest) -> dict[str, Any]:
         "samples": [str(path) for path in request.samples],
         "pessimistic": request.pessimistic,
         "ranges": request.ranges,
+        "any_interface": request.any_interface,
     }
 
 

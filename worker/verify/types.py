@@ -24,6 +24,7 @@ class VerifyRequest:
 
     `samples`: files with inputs (see `worker.verify.samples`); without them inputs are generated from `seed`.
     `pessimistic`: run once more with sums in half. `ranges`: measure how large each tensor gets.
+    `any_interface`: `converted` is no conversion by atoll: it may be invalid ONNX that runs, or take other dtypes.
     `seconds` and `memory_bytes` bound the work: beyond them the verdict is `not verified`, never `passed`.
     """
 
@@ -38,6 +39,7 @@ class VerifyRequest:
     samples: tuple[Path, ...] = ()
     pessimistic: bool = False
     ranges: bool = False
+    any_interface: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class Culprit:
     tensor: str
     drift: float | None
     inherited: float
+
+    def exceeds(self, limit: float) -> bool:
+        return self.drift is None or self.drift > limit
 
     def __str__(self) -> str:
         size = "inf or NaN" if self.drift is None else f"off by {self.drift:.3g}"

@@ -16,7 +16,8 @@ class ConvertRequest:
 
     `max_shapes`: the largest shape of each dynamic input, where a profile says it; sums as long as that are judged.
     For mode `auto`: `target_cosine` to meet, on the user's `samples` (files, see `worker.verify.samples`) or on inputs
-    generated for the `profiles`, input -> (min, opt, max) shapes.
+    generated for the `profiles`, input -> (min, opt, max) shapes; `search_seconds` and `search_memory_bytes` (resident)
+    bound the search, beyond which it falls back to mode rope.
     """
 
     source: Path
@@ -30,6 +31,8 @@ class ConvertRequest:
     target_cosine: float = 0.999
     profiles: tuple[Mapping[str, ShapeTriple], ...] = ()
     samples: tuple[Path, ...] = ()
+    search_seconds: float = 1800.0
+    search_memory_bytes: int = 16 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ from service.builds.types import BuildSpec, Mode
 from worker.child import run_child
 from worker.steps.context import GRAPH_FILE, Job, Work
 
+_SEARCH_SHARE = 0.75
+"""Of what a child may use: a search of mode auto gives up before the child is stopped, so that mode rope follows."""
+
 
 def convert(context: Job, work: Work) -> Work:
     """Raises ProblemError with the converter's own problem, and the errors of `run_child`."""
@@ -46,6 +49,9 @@ def _request(context: Job, target: str) -> dict[str, Any]:
         "profiles": [
             {name: shape.model_dump(mode="json") for name, shape in profile.items()} for profile in spec.profiles
         ],
+        "samples": [str(path) for path in context.samples],
+        "search_seconds": context.seconds * _SEARCH_SHARE,
+        "search_memory_bytes": int(context.memory_bytes * _SEARCH_SHARE),
         "hashed": context.publishes,
     }
 

@@ -30,6 +30,18 @@ def test_one_command_makes_an_engine_and_its_evidence(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dit.engine", "dit.engine.report.json"]
 
 
+@pytest.mark.slow
+def test_mode_auto_builds_what_it_found(dit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    options = [*PROFILE, "--arch", "sm_86", "--mode", "auto", "--json"]
+    assert run(["build", str(dit), "--out", str(tmp_path / "dit.engine"), *options]) == 0
+    said = json.loads(capsys.readouterr().out)
+    auto = json.loads(Path(said["report"]).read_text())["auto"]
+    assert (auto["outcome"], said["proof"]["verdict"]) == ("met", "passed")
+    assert auto["cost"] < auto["rope_cost"]
+    assert said["proof"]["cosine"] == pytest.approx(auto["cosine"], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -35,8 +35,8 @@ _FALLBACK = "rope"
 class Budget:
     """Beyond it the search gives up, and mode rope is what is converted with."""
 
-    seconds: float = 1800.0
-    memory_bytes: int = 16 << 30
+    seconds: float
+    memory_bytes: int
     weight_bytes: int = 2 << 30
 
 
@@ -49,7 +49,7 @@ def search(
     """
     rope = replace(request, mode=_FALLBACK)
     try:
-        report = _search(rope, measure, budget or Budget())
+        report = _search(rope, measure, budget or Budget(request.search_seconds, request.search_memory_bytes))
     except (Unverifiable, Incomparable) as why:
         report = AutoReport(
             outcome="fell back",

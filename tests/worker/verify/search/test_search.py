@@ -86,8 +86,8 @@ def test_angles_of_positions_stay_whatever_the_samples_say(write_model: Write, f
 @pytest.mark.parametrize(
     ("text", "budget", "reason"),
     [
-        (RANDOM, Budget(), "the graph draws random numbers"),
-        (BOMB, Budget(weight_bytes=1), "weights"),
+        (RANDOM, Budget(60.0, 8 << 30), "the graph draws random numbers"),
+        (BOMB, Budget(60.0, 8 << 30, weight_bytes=1), "weights"),
     ],
 )
 def test_what_cannot_be_run_falls_back_to_rope_and_says_so(

@@ -9,6 +9,7 @@ from onnx import ModelProto
 
 from worker.graph import walk
 from worker.graph.skeleton import Skeleton
+from worker.verify.runnable import make_runnable
 from worker.verify.types import Unverifiable
 from worker.verify.watchdog import Watchdog
 from worker.verify.weights import map_weights
@@ -25,11 +26,12 @@ class RunFailed(Exception):  # noqa: N818 -- translated by the caller, who knows
 
 
 class Session:
-    """A model that runs exactly as written: no graph optimisation."""
+    """A model that runs as written: not optimised, and rewritten only where ONNX Runtime would refuse it."""
 
     def __init__(self, skeleton: Skeleton, folder: Path, what: str) -> None:
         """`folder` holds every file with weights; `what` names the model in errors. Raises Unverifiable."""
         self.outputs = [value.name for value in skeleton.model.graph.output]
+        make_runnable(skeleton)
         map_weights(skeleton, folder)
         _forget_repeated_names(skeleton.model)
         options = ort.SessionOptions()

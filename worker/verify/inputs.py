@@ -17,7 +17,9 @@ Dim = int | str | None
 Array = NDArray[np.generic]
 
 _PLACEHOLDER = re.compile(r"\?|\*|-1|none|unknown|", re.IGNORECASE)
-_BATCH, _SPATIAL, _OTHER = 1, 64, 16
+_BATCH, _SPATIAL, _WAVE, _OTHER = 1, 64, 512, 16
+_RATE = re.compile(r"(.*_)?(sr|sampl(e|ing)_?rate)", re.IGNORECASE)
+_RATE_HZ = 16_000
 _SMALL_IDS = 4
 _UNSUPPORTED = frozenset({onnx.TensorProto.STRING, onnx.TensorProto.BFLOAT16})
 _PASSES_IDS = (
@@ -66,9 +68,10 @@ def shape_sets(model: ModelProto, profiles: tuple[Mapping[str, ShapeTriple], ...
 def generate(specs: tuple[InputSpec, ...], shapes: Shapes, seed: int) -> dict[str, Array]:
     """One value for each input; the same arguments give the same values."""
     sizes = _symbol_sizes(specs, shapes)
+    length = _WAVE if any(map(_is_rate, specs)) else _OTHER
     values = {}
     for position, spec in enumerate(specs):
-        shape = shapes.get(spec.name) or tuple(_size(spec, axis, sizes) for axis in range(len(spec.dims)))
+        shape = shapes.get(spec.name) or tuple(_size(spec, axis, sizes, length) for axis in range(len(spec.dims)))
         values[spec.name] = _draw(spec, shape, np.random.default_rng((seed, position)))
     return values
 
@@ -117,21 +120,36 @@ def _symbol_sizes(specs: tuple[InputSpec, ...], shapes: Shapes) -> dict[str, int
     return sizes
 
 
-def _size(spec: InputSpec, axis: int, sizes: dict[str, int]) -> int:
+def _size(spec: InputSpec, axis: int, sizes: dict[str, int], length: int) -> int:
     dim = spec.dims[axis]
     if isinstance(dim, int):
         return dim
-    size = _BATCH if axis == 0 else _SPATIAL if len(spec.dims) == 4 and axis >= 2 else _OTHER
+    size = _usual_size(spec, axis, length)
     return size if dim is None else sizes.setdefault(dim, size)
 
 
+def _usual_size(spec: InputSpec, axis: int, length: int) -> int:
+    rank = len(spec.dims)
+    recurrent = rank == 3 and isinstance(spec.dims[0], int) and spec.name.lower() in _STATES  # layers, batch, units
+    if axis == 0 or (axis == 1 and recurrent):
+        return _BATCH
+    return _SPATIAL if rank == 4 and axis >= 2 else length
+
+
 # --- values ----------------------------------------------------------------------------------------------------------
+
+
+def _is_rate(spec: InputSpec) -> bool:
+    """A sample rate: graphs choose by it, and what comes with it is sound."""
+    return spec.dtype.kind in "iu" and _RATE.fullmatch(spec.name) is not None
 
 
 def _draw(spec: InputSpec, shape: tuple[int, ...], random: Generator) -> Array:
     words = set(re.split(r"[^a-z]+", spec.name.lower()))
     if spec.dtype.kind == "b" or any("mask" in word for word in words):
         return _keep_mask(shape).astype(spec.dtype)
+    if _is_rate(spec):
+        return np.full(shape, _RATE_HZ, spec.dtype)
     if spec.dtype.kind in "iu":
         return _integers(spec, shape, words, random).astype(spec.dtype)
     for meaning, draw in _FLOATS:
@@ -174,6 +192,7 @@ def _positive(random: Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 _TIMES = frozenset({"t", "time", "times", "timestep", "timesteps", "sigma", "sigmas"})
 _POSITIVE = frozenset({"seconds", "duration", "durations", "length", "lengths", "len", "lens", "size", "sizes"})
+_STATES = frozenset({"h", "c", "h0", "c0", "hn", "cn", "state"})
 _IMAGES = frozenset({"image", "images", "img", "pixel", "pixels"})
 _FLOATS: tuple[tuple[frozenset[str], Callable[[Generator, tuple[int, ...]], NDArray[np.float64]]], ...] = (
     (_TIMES, _unit),

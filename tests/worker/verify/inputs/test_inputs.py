@@ -29,6 +29,9 @@ def identity(declaration: str) -> str:
         ("float[batch, n] a, float[n, 4] b", {}, {"a": (1, 16), "b": (16, 4)}),
         ("float[n, 3] a, float[n] b", {"a": (7, 3)}, {"a": (7, 3), "b": (7,)}),
         ("float[b, 3, h, w] a", {}, {"a": (1, 3, 64, 64)}),
+        ("float[b, n] sound, int64 sr", {}, {"sound": (1, 512), "sr": ()}),
+        ("float[2, b, 8] state, float[2, n, 8] hidden_states", {}, {"state": (2, 1, 8), "hidden_states": (2, 16, 8)}),
+        ("float[n, m, 8] state", {}, {"state": (1, 16, 8)}),
     ],
 )
 def test_shapes_come_from_profile_then_graph_then_defaults(
@@ -59,6 +62,9 @@ def test_placeholders_are_not_symbols(write: Write, tmp_path: Path) -> None:
         ("int64[64] lengths", 1, 3),
         ("int64[64] timesteps", 0, 999),
         ("int32[64] token_type_ids", 0, 3),
+        ("int64 sr", 16_000, 16_000),
+        ("int32[1] audio_sample_rate", 16_000, 16_000),
+        ("int64[64] learning_rate", 0, 3),
         ("float[1, 64] t5_mask", 0, 1),
         ("int64[1, 64] attention_mask", 0, 1),
     ],

@@ -15,12 +15,14 @@ from worker.graph.node import Node
 from worker.graph.skeleton import Skeleton
 from worker.graph.types import Types, propagate
 from worker.graph.values import find_dense, find_static
+from worker.graph.walk import subgraphs
 
 
 @dataclass(slots=True)
 class Graph:
     """Facts of a loaded model. Read-only after `analyze`.
 
+    scan_bodies: the graphs that Scan nodes carry, by identity.
     static: values computed from constants alone. dense: activations, that is floats which depend on a MatMul, Conv
     or the like with a long dot product; positions, masks and features of a time step are not dense.
     marked: reads (node index, input position) that went through a Cast from a float to FP32 in the upload.
@@ -32,6 +34,7 @@ class Graph:
     static: frozenset[str]
     dense: frozenset[str]
     marked: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    scan_bodies: frozenset[int] = field(default_factory=frozenset)
     stripped_casts: int = 0
 
     @property
@@ -100,7 +103,9 @@ def analyze(skeleton: Skeleton, max_shapes: Mapping[str, Shape] | None = None) -
         if (node.output, slot.index) in marks or _is_cast_of_a_float(index.producer(slot.name), types)
     )
     static = find_static(index)
-    return Graph(index, types, inferred, static, find_dense(index, types, inferred, static), marked, stripped)
+    dense = find_dense(index, types, inferred, static)
+    scans = frozenset(id(body) for node in index.nodes if node.is_a("Scan") for body in subgraphs(node.proto))
+    return Graph(index, types, inferred, static, dense, marked, scans, stripped)
 
 
 def _is_cast_of_a_float(node: Node | None, types: Types) -> bool:

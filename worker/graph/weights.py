@@ -44,7 +44,11 @@ def statistics(skeleton: Skeleton, tensor: TensorProto, half: HalfType) -> Stati
     payload = skeleton.payload(tensor)
     if payload is not None:
         return payload_statistics(payload, half)
-    values = numpy_helper.to_array(tensor).reshape(-1)
+    return array_statistics(numpy_helper.to_array(tensor).reshape(-1), half)
+
+
+def array_statistics(values: NDArray[np.float32], half: HalfType) -> Statistics:
+    """Of values that are at hand, flat."""
     return _statistics(lambda: iter((values,)), half)
 
 

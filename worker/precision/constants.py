@@ -6,7 +6,8 @@ from math import prod
 from worker.graph.dtype import FLOAT, HalfType
 from worker.graph.graph import Graph
 from worker.graph.node import Node
-from worker.graph.weights import Statistics
+from worker.graph.weights import Statistics, array_statistics
+from worker.precision.static_values import static_value
 from worker.precision.weight_facts import LARGEST_LOSS, WeightFacts
 
 _BOUNDS: dict[str, frozenset[int]] = {
@@ -19,15 +20,18 @@ _BOUNDS: dict[str, frozenset[int]] = {
 
 @dataclass(slots=True)
 class ConstantHazards:
-    """Looks at each constant once. `saturated` collects bounds that are clamped to the half range instead."""
+    """Looks at each constant once. `saturated` collects bounds that are clamped to the half range instead; `folded`
+    expressions of constants that half holds, though not what goes into them: they are computed in FP32."""
 
     graph: Graph
     half: HalfType
     facts: WeightFacts
     saturated: set[str] = field(default_factory=set)
+    folded: set[str] = field(default_factory=set)
     non_finite: dict[str, int] = field(default_factory=dict)
     _known: dict[str, Statistics] = field(default_factory=dict)
     _hazards: dict[str, str | None] = field(default_factory=dict)
+    _fitting: dict[str, bool] = field(default_factory=dict)
 
     def reason(self, node: Node, variables: frozenset[str]) -> str | None:
         """Why the node must stay FP32; None when each constant that it would read in half can be rounded."""
@@ -38,9 +42,20 @@ class ConstantHazards:
                 continue
             for name in self._hazardous(slot.name, every=_is_bound(node, slot.index)):
                 found = self._reason(node, slot.index, name)
-                if found is not None:
+                if found is None:
+                    continue
+                if name == slot.name or not self._fits(slot.name):
                     return found
+                self.folded.add(slot.name)
         return None
+
+    def _fits(self, name: str) -> bool:
+        """Whether half holds what an expression of constants gives, whatever goes into it."""
+        if name not in self._fitting:
+            value = static_value(self.graph, name)
+            facts = None if value is None else array_statistics(value, self.half)
+            self._fitting[name] = facts is not None and facts.max_abs <= self.half.max and facts.lost <= LARGEST_LOSS
+        return self._fitting[name]
 
     def _reason(self, node: Node, position: int, name: str) -> str | None:
         facts = self._statistics(name)

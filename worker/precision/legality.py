@@ -65,15 +65,25 @@ def legality(graph: Graph, node: Node, half: HalfType) -> Legality:
         return _refused(f"{node.op} lies outside ai.onnx")
     if node.is_a("BatchNormalization") and node.attribute("training_mode", 0):
         return _refused("BatchNormalization in training mode makes statistics")
-    if node.is_a("LSTM") and node.input(_LSTM_PEEPHOLES):
-        return _refused("TensorRT's parser takes an LSTM with peepholes in FP32 only")
-    if (node.op, half.name) in _TENSORRT_REFUSES:
-        return _refused(_TENSORRT_REFUSES[node.op, half.name])
+    limit = _tensorrt_limit(graph, node, half)
+    if limit is not None:
+        return _refused(limit)
     if node.op in _FP32_ONLY:
         return _refused(_FP32_ONLY[node.op])
     if any(_is_container(graph.types.get(slot.name)) for slot in (*node.inputs, *node.outputs)):
         return _refused("it handles a sequence or an optional of FP32")
     return _by_schema(graph, node, half)
+
+
+def _tensorrt_limit(graph: Graph, node: Node, half: HalfType) -> str | None:
+    """Where TensorRT is tighter than the schema: found by parsing and building every operator test in each dtype."""
+    if id(node.graph) in graph.scan_bodies:
+        return "TensorRT builds no half in the body of a Scan"
+    if node.is_a("GRU", "LSTM", "RNN") and node.attribute("layout", 0):
+        return f"TensorRT builds a batch-wise {node.op} in FP32 only"
+    if node.is_a("LSTM") and node.input(_LSTM_PEEPHOLES):
+        return "TensorRT's parser takes an LSTM with peepholes in FP32 only"
+    return _TENSORRT_REFUSES.get((node.op, half.name))
 
 
 def has_no_half_form(graph: Graph, node: Node, half: HalfType) -> bool:

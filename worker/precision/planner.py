@@ -54,6 +54,7 @@ def make_plan(
     claimed, legal = _claim(graph, islands, bounded, half)
     hazards = ConstantHazards(graph, half, facts or WeightFacts(half))
     _claim_constants(graph, claimed, legal, hazards)
+    _claim_folded(graph, claimed, hazards.folded)
     _claim_released(graph, claimed, legal, options.keep_trunk)
     decisions = settle(graph, claimed, legal)
     return PrecisionPlan(
@@ -180,6 +181,15 @@ def _claim_released(
     for node in (node for nodes in matching(graph.nodes, keep_trunk).values() for node in nodes):
         if node.index not in claimed:
             claimed[node.index] = Decision(legal[node.index], Cause.TRUNK, "asked for by keep_trunk")
+
+
+def _claim_folded(graph: Graph, claimed: dict[int, Decision], folded: Iterable[str]) -> None:
+    pending = list(folded)
+    while pending:
+        node = graph.producer(pending.pop())
+        if node is not None and node.index not in claimed:
+            claimed[node.index] = Decision(frozenset(), Cause.BETWEEN, "an expression of constants, computed in FP32")
+            pending.extend(name for name in node.proto.input if name)
 
 
 def _findings(

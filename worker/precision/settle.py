@@ -18,6 +18,9 @@ from worker.precision.plan import Cause, Decision
 Decisions = dict[int, Decision]
 Legal = Mapping[int, frozenset[str]]
 
+_LONGEST_TAIL = 8
+"""A few steps before an FP32 reader cost nothing beside their cast; a long chain of them is the trunk's."""
+
 _SOURCES = frozenset({"Cast", "CastLike", "ConstantOfShape", "OneHot"})
 _BETWEEN = Decision(frozenset(), Cause.BETWEEN, "all that it reads and feeds is FP32")
 _LAST_STEP = Decision(frozenset(), Cause.BETWEEN, "all that it feeds is FP32, so the cast comes before it")
@@ -72,6 +75,7 @@ def _backward(graph: Graph, claimed: Mapping[int, Decision], forward: Mapping[in
     Of a static value FP32 serves both sides, so the strongest wish counts.
     """
     pulls: dict[int, Pull] = {}
+    tails: dict[int, int] = {}
     for node in reversed(graph.nodes):
         wishes = [
             _wish(graph, use.node, use.node.inputs[use.position], claimed, pulls)
@@ -83,8 +87,10 @@ def _backward(graph: Graph, claimed: Mapping[int, Decision], forward: Mapping[in
             found.append(Pull.SOFT)
         if _is_static(graph, node):
             pulls[node.index] = max(found, default=Pull.HALF)
-        elif _is_single_step(graph, node):
-            pulls[node.index] = min(found, default=Pull.HALF)
+        elif _is_single_step(graph, node) and forward[node.index] is Pull.HALF:
+            readers = (tails.get(reader.index, 0) for reader in graph.consumers(node.output))
+            tails[node.index] = 1 + max(readers, default=0)
+            pulls[node.index] = min(found, default=Pull.HALF) if tails[node.index] <= _LONGEST_TAIL else Pull.HALF
         elif forward[node.index] is Pull.HALF:
             pulls[node.index] = Pull.HALF
         else:

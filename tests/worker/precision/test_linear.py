@@ -53,4 +53,4 @@ def test_ten_thousand_tiny_initializers_are_converted(tmp_path: Path) -> None:
     source.write_bytes(grown(SHAPES["tiny_weights"], 10_000).SerializeToString())
     counts = convert(ConvertRequest(source, tmp_path / "out.onnx")).counts
     assert counts.half_weights + counts.float_weights == len(onnx.load(tmp_path / "out.onnx").graph.initializer)
-    assert counts.float_weights == 10_000
+    assert counts.half_weights > 9_900

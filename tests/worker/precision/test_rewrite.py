@@ -140,11 +140,6 @@ BODIES = {
         f"g (int64 n, bool go, {X}) => ({Y}) {{ y = Loop (n, go, x) <body = b (int64 i, bool k, float[2,64] v) => "
         "(bool o, float[2,64] u) { o = Identity(k) a = MatMul(v, w) u = Tanh(a) }> }"
     ),
-    "Scan": (
-        "g (float[64] s, float[4,64] x) => (float[64] f, float[4,64] y) { f, y = Scan (s, x) <num_scan_inputs = 1, "
-        "body = b (float[64] p, float[64] v) => (float[64] q, float[64] u) { a = MatMul(v, w) q = Add(p, a) "
-        "u = Identity(q) }> }"
-    ),
     "If in a Loop": (
         f"g (int64 n, bool go, {X}) => ({Y}) {{ y = Loop (n, go, x) <body = b (int64 i, bool k, float[2,64] v) => "
         "(bool o, float[2,64] u) { o = Identity(k) a = MatMul(v, w) u = If (k) <"
@@ -163,6 +158,17 @@ def test_bodies_are_converted_with_their_casts_inside(convert_text: Convert, tex
     assert products
     assert all(weights[node.input[1]] in (HALF, BFLOAT) for node in products)
     assert public(found.model) == public(onnx.load(found.source))
+
+
+def test_the_body_of_a_scan_stays_fp32_since_tensorrt_builds_no_half_there(convert_text: Convert) -> None:
+    found = convert_text(
+        "g (float[64] s, float[4,64] x) => (float[64] f, float[4,64] y) { f, y = Scan (s, x) <num_scan_inputs = 1, "
+        "body = b (float[64] p, float[64] v) => (float[64] q, float[64] u) { a = MatMul(v, w) q = Add(p, a) "
+        "u = Identity(q) }> }",
+        weights=W,
+    )
+    assert found.weights()["w"] == FLOAT
+    assert found.report.counts.half_tensors == 0
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from onnx import TensorProto
 from worker.graph.dtype import type_string
 from worker.graph.graph import Graph
 from worker.graph.node import Node
+from worker.graph.walk import subgraphs
 from worker.precision.islands.base import MINIMAL, Declined, Island, Surroundings, ordered
 from worker.precision.ops import ARITHMETIC, MOVEMENT
 
@@ -19,6 +20,7 @@ _WIDE_INTEGERS = frozenset(
     )
 )  # fmt: skip
 _INTEGERS = _WIDE_INTEGERS | {type_string(TensorProto.INT8), type_string(TensorProto.UINT8)}
+_COUNTED = "a float that a loop counts in"
 _ROUNDING = frozenset({"Round", "Floor", "Ceil", "Trunc"})
 _FLOWS = (ARITHMETIC - {"Exp", "Log"}) | MOVEMENT | {
     "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sign", "Trunc", "Cast", "CumSum", "Sum",
@@ -35,7 +37,9 @@ class ExactInteger:
 
     def find(self, graph: Graph, around: Surroundings) -> Iterator[Island | Declined]:
         seeds = {node: _seed_reason(graph, node) for node in graph.nodes if _seed_reason(graph, node)}
-        exact = {name for node in seeds for name in graph.float_outputs(node)}
+        counters = _counters(graph)
+        exact = {name for node in seeds for name in graph.float_outputs(node)} | counters
+        seeds.update({reader: _COUNTED for name in sorted(counters) for reader in _flow_into(graph, name, exact)})
         taken: set[Node] = set()
         for node, reason in seeds.items():
             if node in taken or node in around.core:
@@ -49,6 +53,27 @@ class ExactInteger:
                 taken |= found
                 if found:
                     yield Island(self.name, f"what becomes the integer {node.output!r}", self.hazard, ordered(found))
+
+
+def _counters(graph: Graph) -> set[str]:
+    """Floats that a Loop carries from a constant on: what constants are added to may count its turns."""
+    return {
+        value.name
+        for node in graph.nodes
+        if node.is_a("Loop")
+        for body in subgraphs(node.proto)
+        for position, value in enumerate(body.input)
+        if graph.is_float(value.name) and node.input(position) in graph.static
+    }
+
+
+def _flow_into(graph: Graph, name: str, exact: set[str]) -> list[Node]:
+    """Arithmetic on the value with constants and its like."""
+    return [
+        node
+        for node in graph.consumers(name)
+        if node.op in _FLOWS and all(one in exact or one in graph.static for one in graph.float_inputs(node))
+    ]
 
 
 def _seed_reason(graph: Graph, node: Node) -> str | None:

@@ -7,7 +7,7 @@ UV_VERSION := $(shell sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
 LOCK_FLAGS := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 JOBS ?= 2
 
-.PHONY: setup demo up test lint format lock clean
+.PHONY: setup demo up test test-models lint format lock clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -21,6 +21,17 @@ up: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+# Exports third parties' transformers anew, with random weights, and tests what was exported. torch is no dependency
+# of atoll: it lives in an environment of its own (the CPU build, where the index has one).
+MODELS := .models/venv
+test-models: $(STAMP)
+	test -x $(MODELS)/bin/python || $(PYTHON) -m venv $(MODELS)
+	$(MODELS)/bin/python -m pip install --quiet torch==2.13.0
+	$(MODELS)/bin/python -m pip install --quiet diffusers==0.42.1 transformers==5.24.0 x-transformers==2.31.10 \
+	  onnx onnxscript onnxruntime numpy ml_dtypes pydantic pydantic-settings structlog psutil
+	$(MODELS)/bin/python -m tests.fixtures.make_exports
+	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/conformance/test_exports.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -25,8 +25,8 @@ _METHOD = f"""\
   recommend; each in an environment of its own with its newest release, in a process that is replaced when it dies. An
   operator test may take {OPERATOR_SECONDS:.0f} s, a real model {REAL_SECONDS:.0f} s.
 - Operator tests: those of onnx 1.21.0 that have an FP32 input, run in FP32, and give the same twice. *Right*: every
-  output within {TOLERANCE:.0%} of the largest value that FP32 gives, infinite or NaN where
-  FP32 is, integers equal.
+  output within {TOLERANCE:.0%} of the largest value that FP32 gives, infinite or NaN where FP32 is,
+  integers equal.
 - *Names and types*: of outputs, and of inputs without an initializer. Old files list every weight as an input; what
   becomes of those is not counted.
 - Half emulation: the converted graph in ONNX Runtime, each node computed in FP32 and its result rounded to half once.
@@ -45,9 +45,9 @@ _METHOD = f"""\
 ## What this does not show
 
 Speed and accuracy on a GPU: nothing here ran on one. Whether other options of a converter do better: each of them has
-lists of operators and nodes to keep out; who tunes them for a model gets more out of them.
-An operator alone between two casts is no model: of those tests atoll leaves in FP32 what only moves or selects values,
-and what it takes for an island.
+lists of operators and nodes to keep out; who tunes them for a model gets more out of them. An operator alone between
+two casts is no model: of those tests atoll leaves in FP32 what only moves or selects values, and what it takes for an
+island.
 """
 
 

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,16 @@ from worker.types import ConvertRequest, ShapeTriple
 
 AUTO = "auto"
 
+Progress = Callable[[str, int, int], None]
 
-def convert(request: ConvertRequest, watch: Watch | None = None) -> ConversionReport:
+
+def convert(request: ConvertRequest, watch: Watch | None = None, progress: Progress | None = None) -> ConversionReport:
     """As `worker.precision.convert.convert`; activations that may overflow are measured in FP32 first.
 
-    Mode `auto` searches, and converts by the recipe that it found.
+    Mode `auto` searches, and converts by the recipe that it found; `progress` hears (phase, step, of) of the search.
     """
     started = time.monotonic()
-    chosen, auto = _chosen(request)
+    chosen, auto = _chosen(request, progress)
     return _with_search(convert_file(chosen, _measure, watch), auto, started)
 
 
@@ -43,12 +45,12 @@ def plan(request: ConvertRequest) -> Planned:
     return plan_model(_chosen(request)[0], _measure)
 
 
-def _chosen(request: ConvertRequest) -> tuple[ConvertRequest, AutoReport | None]:
+def _chosen(request: ConvertRequest, progress: Progress | None = None) -> tuple[ConvertRequest, AutoReport | None]:
     if request.mode != AUTO:
         return request, None
     from worker.verify.search.search import search  # ONNX Runtime is imported only where it is needed
 
-    return search(request, _measure)
+    return search(request, _measure, progress=progress)
 
 
 def _with_search(report: ConversionReport, auto: AutoReport | None, started: float) -> ConversionReport:
@@ -78,7 +80,7 @@ def _measure(source: Path, names: Collection[str]) -> Mapping[str, float]:
 def _handle(request: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
     """`report`: the conversion report as JSON. `digests`: the sha256 of each file by path, if `hashed` was asked for.
 
-    Emits how many bytes are written, of how many, and their rate.
+    Emits how far a search is; then how many bytes are written, of how many, and their rate.
     """
     options = dict(request)
     digests: dict[str, str] = {}
@@ -86,14 +88,22 @@ def _handle(request: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
         on_bytes=Meter(lambda done, total, rate: emit(_progress(done, total, rate))),
         on_digest=(lambda path, digest: digests.update({str(path): digest})) if options.pop("hashed", False) else None,
     )
+
+    def progress(phase: str, step: int, of: int) -> None:
+        emit({"phase": phase, "step": step, "of": of})
+
+    report = convert(_request(options), watch, progress)
+    return {"report": report.model_dump(mode="json"), "digests": digests}
+
+
+def _request(options: dict[str, Any]) -> ConvertRequest:
     source, target = Path(options.pop("source")), Path(options.pop("target"))
     for name in ("keep_fp32", "keep_trunk"):
         options[name] = tuple(options.get(name, ()))
     options["samples"] = tuple(map(Path, options.get("samples", ())))
     options["profiles"] = tuple(_profile(profile) for profile in options.get("profiles", ()))
     options["max_shapes"] = {name: tuple(shape) for name, shape in options.get("max_shapes", {}).items()}
-    report = convert(ConvertRequest(source, target, **options), watch)
-    return {"report": report.model_dump(mode="json"), "digests": digests}
+    return ConvertRequest(source, target, **options)
 
 
 def _profile(profile: Mapping[str, Mapping[str, Any]]) -> dict[str, ShapeTriple]:

@@ -41,3 +41,10 @@ def test_bytes_and_their_rate_are_told_up_to_the_last_one(tmp_path: Path) -> Non
     assert {(event["phase"], event["unit"], event["of"]) for event in events} == {("writing weights", "bytes", size)}
     assert events[-1]["step"] == size
     assert events[-1]["rate"] > 0
+
+
+def test_a_search_tells_how_far_it_is(tmp_path: Path) -> None:
+    answer, events = converted(tmp_path, mode="auto")
+    assert answer["report"]["auto"]["outcome"] == "met"
+    phases = list(dict.fromkeys(event["phase"] for event in events))
+    assert phases == ["running FP32", "observing islands", "trying islands", "writing weights"]

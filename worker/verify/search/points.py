@@ -68,6 +68,7 @@ class Points:
         """The point of the choice that keeps these candidates. Raises Unverifiable."""
         key = frozenset(kept)
         if key not in self.tried:
+            self.judge.trial.progress("trying islands", len(self.tried), self.most)
             graph, plan = self.planned.graph, self._plan(key)
             self.tried[key] = Point(key, plan_cost(graph, plan, self.shapes), self.judge.figures(graph, plan))
         return self.tried[key]

@@ -1,7 +1,6 @@
 """The search from end to end: what to convert with instead of mode `auto`, and the report's section about it."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from worker.graph.dtype import HALF_TYPES
 from worker.precision.convert import Measure, plan_model
@@ -19,7 +18,7 @@ from worker.verify.search.recipe import options_keeping
 from worker.verify.search.report import Account, describe
 from worker.verify.search.strategy import Strategy, ordered
 from worker.verify.search.types import Observation, Point
-from worker.verify.trial import Trial
+from worker.verify.trial import Progress, Trial
 from worker.verify.types import Incomparable, Unverifiable, VerifyRequest
 
 _MARGIN = 0.5
@@ -41,15 +40,20 @@ class Budget:
 
 
 def search(
-    request: ConvertRequest, measure: Measure | None = None, budget: Budget | None = None
+    request: ConvertRequest,
+    measure: Measure | None = None,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
 ) -> tuple[ConvertRequest, AutoReport]:
-    """What to ask the converter instead, and how that was found.
+    """What to ask the converter instead, and how that was found. `progress` hears (phase, step, of).
 
     Raises a kind of InvalidModel for a file that cannot be read.
     """
     rope = replace(request, mode=_FALLBACK)
+    limits = budget or Budget(request.search_seconds, request.search_memory_bytes)
     try:
-        report = _search(rope, measure, budget or Budget(request.search_seconds, request.search_memory_bytes))
+        judge = Judge(Trial.of(_samples(rope, limits), progress or _quiet))
+        report = _Search(rope, measure, judge, WeightFacts(HALF_TYPES[rope.trunk])).run()
     except (Unverifiable, Incomparable) as why:
         report = AutoReport(
             outcome="fell back",
@@ -75,36 +79,56 @@ def recipe_of(request: ConvertRequest) -> Recipe:
     )
 
 
-def _search(request: ConvertRequest, measure: Measure | None, budget: Budget) -> AutoReport:
-    trial = Trial.of(_samples(request, budget), _quiet)
-    judge = Judge(trial)
-    facts = WeightFacts(HALF_TYPES[request.trunk])
-    planned = plan_model(request, measure, facts)
-    graph, target = planned.graph, request.target_cosine
-    every = candidates(graph, planned.plan)
-    bare = make_plan(graph, options_keeping(planned.options, every, ()), planned.measured, facts)
-    seen = observe(graph, bare, every, trial.feeds, _folder(request), trial.watchdog)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """`request` is that of mode rope."""
 
-    required = hazards(graph, planned.plan.half, every, seen)
-    costs = {one.number: sum(node_cost(graph, node, seen.shapes) for node in one.nodes) for one in every}
-    order = ordered(every, costs, seen.drifts, required)
-    points = Points(planned, facts, every, judge, seen.shapes, _MOST_POINTS)
-    found = Strategy(points, frozenset(required), order, 1 - (1 - target) * _MARGIN).smallest()
-    account = Account(points, required, costs, seen, target)
-    chosen = points.at(range(len(every))) if found is None else found
-    if chosen.fault(target) is not None:
-        wider = replace(request, mode="full")
-        full = _point_of(plan_model(wider, measure, facts), judge, seen)
-        if full.fault(target) is None:
-            return describe(account, recipe_of(wider), full, [full])
-    options = options_keeping(planned.options, every, chosen.kept)
-    return describe(account, recipe_of(replace(request, keep_trunk=options.keep_trunk)), chosen)
+    request: ConvertRequest
+    measure: Measure | None
+    judge: Judge
+    facts: WeightFacts
 
+    def run(self) -> AutoReport:
+        account = self._account(self._plan(self.request))
+        chosen = self._smallest(account)
+        if chosen.fault(account.target) is not None:
+            wider = replace(self.request, mode="full")
+            full = self._point_of(self._plan(wider), account.seen)
+            if full.fault(account.target) is None:
+                return describe(account, recipe_of(wider), full, [full])
+        options = options_keeping(account.points.planned.options, account.points.every, chosen.kept)
+        return describe(account, recipe_of(replace(self.request, keep_trunk=options.keep_trunk)), chosen)
 
-def _point_of(planned: Planned, judge: Judge, seen: Observation) -> Point:
-    """What a plan comes to with all its islands."""
-    cost = plan_cost(planned.graph, planned.plan, seen.shapes)
-    return Point(frozenset(range(len(planned.plan.islands))), cost, judge.figures(planned.graph, planned.plan))
+    def _plan(self, request: ConvertRequest) -> Planned:
+        return plan_model(request, self.measure, self.facts)
+
+    def _account(self, planned: Planned) -> Account:
+        """What observation says of each island; nothing has been tried yet."""
+        graph, trial = planned.graph, self.judge.trial
+        every = candidates(graph, planned.plan)
+        bare = make_plan(graph, options_keeping(planned.options, every, ()), planned.measured, self.facts)
+        trial.progress("observing islands", 0, 1)
+        seen = observe(graph, bare, every, trial.feeds, self.request.source.parent, trial.watchdog)
+        return Account(
+            points=Points(planned, self.facts, every, self.judge, seen.shapes, _MOST_POINTS),
+            required=hazards(graph, planned.plan.half, every, seen),
+            costs={one.number: sum(node_cost(graph, node, seen.shapes) for node in one.nodes) for one in every},
+            seen=seen,
+            target=self.request.target_cosine,
+        )
+
+    def _smallest(self, account: Account) -> Point:
+        """All of mode rope where less does not meet the target with a margin."""
+        points, aim = account.points, 1 - (1 - account.target) * _MARGIN
+        order = ordered(points.every, account.costs, account.seen.drifts, account.required)
+        found = Strategy(points, frozenset(account.required), order, aim).smallest()
+        return points.at(range(len(points.every))) if found is None else found
+
+    def _point_of(self, planned: Planned, seen: Observation) -> Point:
+        """What a plan comes to with all its islands."""
+        cost = plan_cost(planned.graph, planned.plan, seen.shapes)
+        figures = self.judge.figures(planned.graph, planned.plan)
+        return Point(frozenset(range(len(planned.plan.islands))), cost, figures)
 
 
 def _samples(request: ConvertRequest, budget: Budget) -> VerifyRequest:
@@ -120,9 +144,5 @@ def _samples(request: ConvertRequest, budget: Budget) -> VerifyRequest:
     )
 
 
-def _folder(request: ConvertRequest) -> Path:
-    return request.source.parent
-
-
 def _quiet(_phase: str, _step: int, _of: int) -> None:
-    """A conversion is one step to those who watch it."""
+    """For callers that do not listen."""

@@ -255,3 +255,14 @@ def test_what_is_no_build_is_not_found(service: BuildService, build: str) -> Non
         service.cancel(build)
     with pytest.raises(GroupNotFound):
         service.group(build)
+
+
+def test_what_a_search_depends_on_is_in_the_key(service: BuildService, spec: Any) -> None:
+    wishes = [
+        {"mode": "rope"},
+        {"mode": "auto"},
+        {"mode": "auto", "accuracy": {"target_cosine": 0.99}},
+        {"mode": "auto", "profiles": [{"x": {"min": [1, 4], "opt": [4, 4], "max": [8, 4]}}]},
+    ]
+    keys = {service.submit(spec(**wish), submitter="me").records[0].key for wish in wishes}
+    assert len(keys) == len(wishes)

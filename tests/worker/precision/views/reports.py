@@ -4,12 +4,16 @@ from typing import Any
 
 from worker.precision.report import (
     AttentionReport,
+    AutoReport,
+    CandidateReport,
     ConversionReport,
     Counts,
     Finding,
+    FrontPoint,
     IslandReport,
     KeptWeight,
     NodeRun,
+    Recipe,
 )
 
 COUNTS = Counts(
@@ -26,6 +30,32 @@ COUNTS = Counts(
     float_weights=1,
     weight_bytes_before=4_000_000,
     weight_bytes_after=2_000_004,
+)
+
+AUTO = AutoReport(
+    outcome="met",
+    reason="2 of 9 islands of mode rope are kept",
+    target_cosine=0.999,
+    recipe=Recipe(mode="rope", trunk="fp16", bounded_attention=True),
+    cosine=0.9995,
+    cost=25.0,
+    rope_cost=100.0,
+    runs=7,
+    front=(
+        FrontPoint(islands=0, cost=5.0, cosine=0.5, relative_l2=1.0, nonfinite=3, passed=False),
+        FrontPoint(islands=2, cost=25.0, cosine=0.9995, relative_l2=0.03, nonfinite=0, passed=True),
+    ),
+    candidates=(
+        CandidateReport(
+            family="softmax",
+            island="softmax outside a core",
+            nodes=1,
+            cost=20.0,
+            drift=None,
+            kept=True,
+            reason="it overflows",
+        ),
+    ),
 )
 
 

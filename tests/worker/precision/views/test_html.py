@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from service.builds.types import Proof
-from tests.worker.precision.views.reports import island, report
+from tests.worker.precision.views.reports import AUTO, island, report
 from worker.precision.report import Finding
 from worker.precision.views.html import render_html
 
@@ -124,3 +124,14 @@ def test_long_lists_are_folded() -> None:
     details = [attributes for tag, attributes in page.elements if tag == "details"]
     assert len(details) > 50
     assert all("open" not in attributes for attributes in details)
+
+
+@pytest.mark.parametrize(
+    "words", ["Target 0.999: met", "7 runs", "25.0 %", "0.999500", "softmax: softmax outside a core", "it overflows"]
+)
+def test_a_search_has_a_section(words: str) -> None:
+    assert words in Page(render_html("net.onnx", report(mode="auto", auto=AUTO))).text
+
+
+def test_without_a_search_there_is_no_such_section() -> None:
+    assert "Mode auto" not in Page(render_html("net.onnx", report())).text

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.worker.precision.views.reports import island, report
-from worker.precision.report import AttentionReport, AutoReport, Finding, FrontPoint, KeptWeight, Recipe
+from tests.worker.precision.views.reports import AUTO, island, report
+from worker.precision.report import AttentionReport, Finding, KeptWeight
 from worker.precision.views.text import render_text
 
 
@@ -29,21 +29,7 @@ def test_everything_of_the_report_is_told(line: str) -> None:
 
 
 def test_a_search_is_told() -> None:
-    auto = AutoReport(
-        outcome="met",
-        reason="2 of 9 islands of mode rope are kept",
-        target_cosine=0.999,
-        recipe=Recipe(mode="rope", trunk="fp16", bounded_attention=True),
-        cosine=0.9995,
-        cost=25.0,
-        rope_cost=100.0,
-        runs=7,
-        front=(
-            FrontPoint(islands=0, cost=5.0, cosine=0.5, relative_l2=1.0, nonfinite=3, passed=False),
-            FrontPoint(islands=2, cost=25.0, cosine=0.9995, relative_l2=0.03, nonfinite=0, passed=True),
-        ),
-    )
-    text = render_text(report(mode="auto", auto=auto))
+    text = render_text(report(mode="auto", auto=AUTO))
     assert "AUTO  target 0.999 met: 2 of 9 islands of mode rope are kept" in text
     assert "cosine 0.999500 at 25.0% of the FP32 cost of mode rope; 7 runs of the model" in text
     assert "0 islands: cost 5, cosine 0.500000, 3 not finite, fails" in text

@@ -9,10 +9,12 @@ where its mean is not. Only FP16 products accumulate in half: BF16 tensor cores 
 from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto
+from onnx.inliner import inline_selected_functions
 
 from worker.graph import walk
 from worker.graph.index import build_index
 from worker.graph.inference import infer
+from worker.graph.load import prepare
 from worker.graph.names import NameSource, all_names
 from worker.graph.node import Node
 from worker.graph.skeleton import Skeleton
@@ -21,6 +23,7 @@ from worker.verify.emulate import known_types
 from worker.verify.lanes import HALVES, Facts, Writer
 from worker.verify.weights import hoist_large_constants
 
+_FUNCTIONS = ("Attention", "GroupNormalization", "MeanVarianceNormalization")
 # Operators that add up inside and have no way below: their kernels accumulate in FP32, or nobody can tell.
 _OTHER = frozenset(
     {
@@ -30,11 +33,12 @@ _OTHER = frozenset(
 )  # fmt: skip
 
 
-def accumulate_in_half(skeleton: Skeleton) -> tuple[str, ...]:
+def accumulate_in_half(skeleton: Skeleton) -> tuple[Node, ...]:
     """Rewrite a loaded model in place, before it is emulated, so that what is in half also adds up in half.
 
-    Returns the operators in half that were left as they were, as `Op node`. Raises Unverifiable as `known_types` does.
+    Returns the nodes in half that were left as they were. Raises Unverifiable as `known_types` does.
     """
+    _open_functions(skeleton)
     hoist_large_constants(skeleton.model)
     index = build_index(skeleton)
     facts = Facts(index, known_types(index), infer(index.model).shapes, NameSource(all_names(index.main)))
@@ -50,6 +54,15 @@ def accumulate_in_half(skeleton: Skeleton) -> tuple[str, ...]:
     return tuple(rewrite.left)
 
 
+def _open_functions(skeleton: Skeleton) -> None:
+    """Operators that ONNX defines by others become those, so that the sums inside them can be seen."""
+    wanted = [("", op) for op in _FUNCTIONS if any(node.op_type == op for node in skeleton.model.graph.node)]
+    if not wanted:
+        return
+    skeleton.model = inline_selected_functions(skeleton.model, wanted, inline_schema_functions=True)
+    prepare(skeleton)
+
+
 def _replace_nodes(graph: GraphProto, protos: list[NodeProto]) -> None:
     copies = []
     for proto in protos:
@@ -62,7 +75,7 @@ def _replace_nodes(graph: GraphProto, protos: list[NodeProto]) -> None:
 @dataclass(frozen=True, slots=True)
 class _Rewrite:
     facts: Facts
-    left: list[str] = field(default_factory=list)
+    left: list[Node] = field(default_factory=list)
 
     def node(self, node: Node) -> list[NodeProto]:
         """What stands for a node: itself, or nodes that add up in lanes."""
@@ -82,4 +95,4 @@ class _Rewrite:
 
     def _leave(self, node: Node, worth_telling: bool) -> None:
         if worth_telling:
-            self.left.append(f"{node.op} {node.label!r}")
+            self.left.append(node)

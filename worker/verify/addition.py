@@ -130,7 +130,7 @@ def _gemm(writer: Writer) -> str | None:
 
 def _convolution(writer: Writer) -> str | None:
     """Lanes over input channels; where each output reads one channel the window is too small to matter."""
-    node, weights = writer.node, writer.facts.shapes.get(writer.node.input(1))
+    node, weights = writer.node, writer.facts.shape(writer.node.input(1))
     channels = weights[1] if weights else None
     attributes = _attributes(node)
     if channels == 1:

@@ -2,11 +2,13 @@
 
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from worker.graph.index import build_index
 from worker.graph.load import load
+from worker.graph.node import Node
 from worker.graph.skeleton import Skeleton
 from worker.verify.accumulate import accumulate_in_half
 from worker.verify.compare import worst
@@ -143,7 +145,7 @@ def _locate(
 
 def _pessimistic(trial: Trial, usual: _Opinion) -> tuple[VerdictName, tuple[VerdictFinding, ...]]:
     """The verdict when sums are in half too, and findings where that makes a difference or cannot be told."""
-    left: list[str] = []
+    left: list[Node] = []
 
     def prepare(skeleton: Skeleton) -> None:
         left[:] = accumulate_in_half(skeleton)
@@ -153,12 +155,21 @@ def _pessimistic(trial: Trial, usual: _Opinion) -> tuple[VerdictName, tuple[Verd
         opinion = _opinion(trial, prepare, "half emulation with sums in half")
     except (Unverifiable, Incomparable) as why:
         return "not verified", (VerdictFinding("accumulation-not-verified", "graph", str(why)),)
-    findings = [VerdictFinding("accumulation-in-fp32", name, "its sums are emulated in FP32 only") for name in left]
+    findings = _in_fp32(left)
     if opinion.verdict != usual.verdict:
         where = opinion.located.culprit.node if opinion.located else "graph"
         detail = f"{usual.verdict} with sums in FP32, {opinion.verdict} with sums in half: {opinion.reason}"
         findings.insert(0, VerdictFinding("accumulation", where, detail))
     return opinion.verdict, tuple(findings)
+
+
+def _in_fp32(left: list[Node]) -> list[VerdictFinding]:
+    """One finding for each operator whose sums nobody emulated in half."""
+    return [
+        VerdictFinding("accumulation-in-fp32", first, f"{count} {op} nodes, this one first: sums are emulated in FP32")
+        for op, count in Counter(node.op for node in left).items()
+        for first in (next(node.label for node in left if node.op == op),)
+    ]
 
 
 def _ranges(trial: Trial) -> tuple[Ranges | None, tuple[VerdictFinding, ...]]:

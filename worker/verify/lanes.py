@@ -33,6 +33,11 @@ class Facts:
     names: NameSource
     constants: dict[tuple[int, ...], TensorProto] = field(default_factory=dict)
 
+    def shape(self, name: str) -> Shape | None:
+        """As far as it is known; that of a weight always is."""
+        weight = self.index.weights.get(name)
+        return self.shapes.get(name) if weight is None else tuple(weight.dims)
+
     def ints(self, *values: int) -> str:
         """A constant of integers."""
         if values not in self.constants:
@@ -54,7 +59,7 @@ class Writer:
         return HALVES[self.facts.types[self.node.output]]
 
     def rank(self, name: str) -> int | None:
-        shape = self.facts.shapes.get(name)
+        shape = self.facts.shape(name)
         return None if shape is None else len(shape)
 
     def add(self, op: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:

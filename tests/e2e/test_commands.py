@@ -7,10 +7,14 @@ import socket
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
 from tests.e2e.conftest import ATOLL, Running, atoll, without_settings
+from worker.graph.index import build_index
+from worker.graph.load import load
+from worker.verify.inputs import generate, input_specs
 
 pytestmark = pytest.mark.slow
 
@@ -96,3 +100,28 @@ def test_an_interrupted_command_ends_with_130() -> None:
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
             connection.close()
+
+
+@pytest.fixture(scope="module")
+def sample(model: Path) -> Path:
+    index = build_index(load(model))
+    shapes = {"x": (1, 64, 32), "local_add_cond": (1, 65, 32)}
+    path = model.with_name("sample.npz")
+    np.savez(path, **generate(input_specs(index), shapes, seed=7))
+    return path
+
+
+def test_submit_sends_samples_and_the_verdict_is_on_them(server: Running, model: Path, sample: Path) -> None:
+    options = ["--samples", sample, "--output", "onnx", "--watch", "--json", "--server", server.url]
+    done = atoll("submit", model, *PROFILE, *options)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["spec"]["accuracy"]["samples"] == [hashlib.sha256(sample.read_bytes()).hexdigest()]
+    assert (record["proof"]["verdict"], record["proof"]["inputs"]) == ("passed", "samples")
+
+
+def test_samples_for_another_model_are_refused(server: Running, model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", nobody=np.ones(3, np.float32))
+    done = atoll("submit", model, *PROFILE, "--samples", tmp_path / "other.npz", "--server", server.url)
+    assert done.returncode == 1
+    assert "accuracy.samples.0.nobody: the model has no such input" in done.stderr

@@ -1,9 +1,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from service.cli.app import run
+from worker.graph.index import build_index
+from worker.graph.load import load
+from worker.verify.inputs import generate, input_specs
 
 PROFILE = ["--profile", "x=1x64x8:1x64x16:1x64x32", "--profile", "local_add_cond=1x65x8:1x65x16:1x65x32"]
 
@@ -42,6 +46,18 @@ def test_mode_auto_builds_what_it_found(dit: Path, tmp_path: Path, capsys: pytes
     assert said["proof"]["cosine"] == pytest.approx(auto["cosine"], abs=1e-6)
 
 
+@pytest.mark.slow
+def test_the_verdict_is_on_the_samples(dit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    feed = generate(input_specs(build_index(load(dit))), {"x": (1, 64, 16), "local_add_cond": (1, 65, 16)}, seed=3)
+    np.savez(tmp_path / "s.npz", **feed)
+    capsys.readouterr()
+    options = [*PROFILE, "--arch", "sm_86", "--json", "--samples", str(tmp_path / "s.npz")]
+    assert run(["build", str(dit), "--out", str(tmp_path / "dit.engine"), *options]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["proof"]["verdict"], said["proof"]["inputs"]) == ("passed", "samples")
+    assert json.loads(Path(said["report"]).read_text())["verification"]["ranges"]["tensors"] > 50
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -51,6 +67,7 @@ def test_mode_auto_builds_what_it_found(dit: Path, tmp_path: Path, capsys: pytes
         ([*PROFILE, "--toolchain", "tvm"], "toolchain: "),
         ([*PROFILE, "--optimization-level", "9"], "optimization_level: "),
         (["--preset", "no-such"], "There is no preset 'no-such'"),
+        ([*PROFILE, "--samples", "absent.npz"], "absent.npz: there is no such file"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_runs(

@@ -28,6 +28,12 @@ g (float[1,N,64] x) => (float[] y) <float one = {1}, float step = {0.001}, int64
     column = Unsqueeze(wave, axes) h = MatMul(x, w) t = Mul(h, column) y = MatMul(t, w)
 }
 """
+MARKED = """
+g (float[1,8,64] x) => (float[] y) <float big = {1000}> {
+    h = MatMul(x, w) half = Cast<to = 10>(h) marked = Cast<to = 1>(half)
+    s = Add(marked, big) d = Sub(s, big) y = MatMul(d, w)
+}
+"""
 
 
 def kept(report: AutoReport) -> list[str]:
@@ -74,6 +80,15 @@ def test_a_target_out_of_reach_is_missed_and_all_is_kept(write_model: Write, fin
     assert report.outcome == "missed"
     assert report.recipe.keep_trunk == ()
     assert "every island of mode rope is kept, and yet output 'y' has cosine" in report.reason
+
+
+def test_mode_full_is_taken_where_rope_misses_the_target(write_model: Write, tmp_path: Path) -> None:
+    request = ConvertRequest(write_model(MARKED), tmp_path / "out.onnx", mode="auto")
+    report = convert(request).auto
+    assert report is not None
+    assert (report.outcome, report.recipe.mode) == ("met", "full")
+    assert report.reason == "mode rope misses the target, mode full meets it"
+    assert verify(VerifyRequest(request.source, request.target, seed=OTHER_SEED)).verdict == "passed"
 
 
 def test_angles_of_positions_stay_whatever_the_samples_say(write_model: Write, find: Search) -> None:

@@ -2,7 +2,7 @@
 
 Candidates are ordered by the squared drift that an island saves for each unit of its cost; errors of many islands add
 up in squares. Bisection finds the shortest beginning of that order which meets the target. What it keeps is then tried
-without each family, the costliest first.
+without each family, one after the other.
 """
 
 from collections.abc import Collection, Mapping

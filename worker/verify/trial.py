@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from service.errors import InvalidSample
 from worker.graph.index import GraphIndex, build_index
 from worker.graph.load import load
 from worker.graph.skeleton import Skeleton
@@ -43,7 +44,8 @@ class Trial:
         watchdog = Watchdog(request.seconds, request.memory_bytes)
         # The session takes the skeleton over, so the index is of another.
         session = Session(load(request.source), request.source.parent, "model")
-        feeds, expected = _run_reference(session, _feeds(request, index), watchdog, progress)
+        run = _run_samples if request.samples else _run_generated
+        feeds, expected = run(session, _feeds(request, index), watchdog, progress)
         return cls(request, index, feeds, expected, watchdog, progress)
 
     def compare(self, prepare: Prepare, what: str) -> list[tuple[OutputFigures, ...]]:
@@ -84,7 +86,7 @@ def _feeds(request: VerifyRequest, index: GraphIndex) -> Results:
     return [dict(generate(specs, shapes, request.seed)) for shapes in shape_sets(index.model, request.profiles)]
 
 
-def _run_reference(session: Session, feeds: Results, watchdog: Watchdog, progress: Progress) -> tuple[Results, Results]:
+def _run_generated(session: Session, feeds: Results, watchdog: Watchdog, progress: Progress) -> tuple[Results, Results]:
     """The feeds that the model takes in FP32, and what it answers. Raises Unverifiable when it takes none."""
     taken: Results = []
     results: Results = []
@@ -100,6 +102,18 @@ def _run_reference(session: Session, feeds: Results, watchdog: Watchdog, progres
     if not taken:
         raise Unverifiable(f"the model does not run on generated inputs: {refusal}")
     return taken, results
+
+
+def _run_samples(session: Session, feeds: Results, watchdog: Watchdog, progress: Progress) -> tuple[Results, Results]:
+    """All of the user's samples, and what FP32 answers. Raises InvalidSample for one that the model does not take."""
+    results: Results = []
+    for step, feed in enumerate(feeds):
+        progress("running FP32", step, len(feeds))
+        try:
+            results.append(session.run(feed, watchdog))
+        except RunFailed as failure:
+            raise InvalidSample(f"The model does not run on sample {step + 1} of {len(feeds)}: {failure}") from failure
+    return feeds, results
 
 
 def _refuse_heavy(source: Skeleton, limit: int) -> None:

@@ -67,6 +67,15 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
         read_samples([tmp_path / "s"], SPECS)
 
 
+def test_a_sample_that_the_model_does_not_take_is_told_and_not_left_out(
+    tmp_path: Path, write: Callable[..., Path]
+) -> None:
+    path = write("g (float[n, 4] x) => (float[2, 4] y) { k = Constant<value_ints = [2, 4]>() y = Reshape(x, k) }")
+    files = (archive(tmp_path, "a.npz", x=X), archive(tmp_path, "b.npz", x=X[:1]))
+    with pytest.raises(InvalidSample, match="does not run on sample 2 of 2"):
+        verify(VerifyRequest(path, path, samples=files))
+
+
 def test_the_verdict_is_on_the_samples(tmp_path: Path, write: Callable[..., Path]) -> None:
     source = write("g (float[n, 4] x) => (float[n, 4] y) { y = Mul(x, x) }")
     half = "g (float[n, 4] x) => (float[n, 4] y) { h = Cast<to = 10>(x) s = Mul(h, h) y = Cast<to = 1>(s) }"

@@ -1,18 +1,15 @@
 """What can be judged only when the whole file has been walked."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from service.wire.limits import MAX_IR_VERSION, MAX_OPSET, MIN_IR_VERSION, MIN_OPSET
 from service.wire.refusal import WireError, show
-
-if TYPE_CHECKING:
-    from service.wire.scan import Tally
+from service.wire.tally import Tally
 
 _ONNX = (b"", b"ai.onnx")
 
 
-def check_model(tally: "Tally", size: int) -> list[str]:
+def check_model(tally: Tally, size: int) -> list[str]:
     """Warnings. Faults: not-onnx, unsupported-opset, ambiguous-protobuf, invalid-graph."""
     _check_whole(tally, size)
     _check_ir_version(tally)
@@ -21,7 +18,7 @@ def check_model(tally: "Tally", size: int) -> list[str]:
     return _warnings(tally)
 
 
-def _check_whole(tally: "Tally", size: int) -> None:
+def _check_whole(tally: Tally, size: int) -> None:
     if not tally.has_graph:
         raise WireError(
             "not-onnx", f"There is no graph in these {size} bytes. Upload the whole `.onnx` file.", offset=size
@@ -37,7 +34,7 @@ def _check_whole(tally: "Tally", size: int) -> None:
         )
 
 
-def _check_ir_version(tally: "Tally") -> None:
+def _check_ir_version(tally: Tally) -> None:
     if tally.ir_version is None:
         raise _unsupported("The model has no ir_version")
     if not MIN_IR_VERSION <= tally.ir_version <= MAX_IR_VERSION:
@@ -46,7 +43,7 @@ def _check_ir_version(tally: "Tally") -> None:
         )
 
 
-def _check_opsets(tally: "Tally") -> None:
+def _check_opsets(tally: Tally) -> None:
     versions: dict[bytes, int] = {}
     for domain, version in tally.opsets:
         plain = b"" if domain in _ONNX else domain
@@ -68,7 +65,7 @@ def _check_onnx_opset(version: int | None, used: bool) -> None:
         raise _unsupported(f"The model has opset {version}; {MIN_OPSET} to {MAX_OPSET} are supported")
 
 
-def _check_interface(tally: "Tally") -> None:
+def _check_interface(tally: Tally) -> None:
     if not tally.outputs:
         raise WireError("invalid-graph", "The graph has no outputs. Mark at least one when you export it.")
     for what, values in (("inputs", tally.inputs), ("outputs", tally.outputs)):
@@ -77,7 +74,7 @@ def _check_interface(tally: "Tally") -> None:
             raise WireError("invalid-graph", f"Two of the graph's {what} are named {show(name)}. Export it again.")
 
 
-def _warnings(tally: "Tally") -> list[str]:
+def _warnings(tally: Tally) -> list[str]:
     imported = {domain for domain, _ in tally.opsets}
     domains = sorted({domain for domain, _ in tally.operators} - imported - set(_ONNX))
     return [f"nodes use domain {show(domain)}, of which no opset is imported" for domain in domains]

@@ -1,41 +1,19 @@
 """One walk over an ONNX file: what it has, or why it is refused. It imports little, to start fast."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from service.wire.checks import check_model
-from service.wire.external import Slice, check_slices, distinct_bytes
+from service.wire.external import check_slices, distinct_bytes
 from service.wire.limits import MAX_NODES, MAX_OPERATORS
 from service.wire.reader import Reader, signed
 from service.wire.refusal import WireError
 from service.wire.schema import ATTRIBUTE, FUNCTION, GRAPH, MODEL, NODE, OPSET
+from service.wire.tally import Tally
 from service.wire.tensor import Tensor, read_sparse, read_tensor
 from service.wire.value_info import Value, read_value
-
-__all__ = ["Tally", "scan"]
-
-
-@dataclass
-class Tally:
-    """What has been counted so far."""
-
-    ir_version: int | None = None
-    producer: bytes = b""
-    opsets: list[tuple[bytes, int]] = field(default_factory=list)
-    has_graph: bool = False
-    inputs: list[Value] = field(default_factory=list)
-    outputs: list[Value] = field(default_factory=list)
-    initializers: set[bytes] = field(default_factory=set)
-    nodes: int = 0
-    operators: Counter[tuple[bytes, bytes]] = field(default_factory=Counter)
-    parameters: int = 0
-    inline_bytes: int = 0
-    dtypes: Counter[str] = field(default_factory=Counter)
-    external: list[Slice] = field(default_factory=list)
 
 
 def scan(path: Path, external: Mapping[str, int]) -> dict[str, Any]:

@@ -48,10 +48,6 @@ class GraphIndex:
     def consumers(self, name: str) -> list[Node]:
         return [use.node for use in self.uses.get(name, ())]
 
-    def is_weight(self, name: str) -> bool:
-        """An initializer that nobody can override, or the value of a Constant node."""
-        return name in self.weights
-
     def array(self, name: str) -> NDArray[np.generic] | None:
         """A small constant's values (followed through shape-only nodes and casts); None for all else."""
         if name not in self._arrays:

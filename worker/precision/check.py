@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from onnx import ModelProto
 
 from service.errors import ConversionFailed
-from worker.graph.graph import Graph
 from worker.graph.index import GraphIndex, build_index
 from worker.graph.inference import infer, type_text
 from worker.graph.node import Node
@@ -63,9 +62,3 @@ def _node_faults(node: Node, types: Types) -> Iterator[str]:
             yield f"node {node.label!r} ({node.op}) mixes {first[0]!r} ({first[1]}) with {slot.name!r} ({found})"
         if not node.allows(slot.variable, found):
             yield f"node {node.label!r} ({node.op}) does not take {found} for {slot.name!r} at opset {node.opset}"
-
-
-def typed_share(graph: Graph) -> float:
-    """The share of values whose type is known."""
-    values = [slot.name for node in graph.nodes for slot in node.outputs if slot.name]
-    return sum(name in graph.types for name in values) / len(values) if values else 1.0

@@ -11,6 +11,7 @@ from service.canonical import canonical_json, digest_of
 from service.errors import InvalidRequest, UnsupportedMedia
 from service.http.context import Services
 from service.http.json_body import parse_json, read_bounded, validate
+from service.http.negotiation import media_type
 from service.uploads.receive import receive_form
 from service.uploads.types import ReceivedForm
 
@@ -31,7 +32,7 @@ async def read_build_request(request: Request, services: Services) -> BuildReque
 
     Raises MalformedJson, InvalidRequest, TooLarge, UnsupportedMedia, and what registering a model raises.
     """
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = media_type(request)
     match media:
         case "application/json":
             return parse_build_request(parse_json(await read_bounded(request, services.settings.max_json_bytes)))

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from service.errors import InvalidRequest, MalformedJson, TooLarge, UnsupportedMedia
+from service.http.negotiation import media_type
 
 MAX_DEPTH = 64
 MAX_INTEGER_DIGITS = 20
@@ -70,7 +71,7 @@ async def read_bounded(request: Request, limit: int) -> bytes:
 
 async def read_json(request: Request, kind: type[T], limit: int) -> T:
     """The request's JSON body as a `kind`. Raises UnsupportedMedia, TooLarge, MalformedJson or InvalidRequest."""
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = media_type(request)
     if media != "application/json":
         raise UnsupportedMedia(f"Send application/json here, not {media or 'a body without a Content-Type'}.")
     return parse_model(await read_bounded(request, limit), kind)

@@ -1,6 +1,13 @@
-"""Which of two media types a client would rather have (RFC 9110, section 12.5.1)."""
+"""Media types: the one that a client sends, and which of two it would rather have (RFC 9110, 8.3 and 12.5.1)."""
 
 from collections.abc import Iterator
+
+from starlette.requests import Request
+
+
+def media_type(request: Request) -> str:
+    """That of the body, in lower case and without parameters; empty where the client does not say."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def prefers(accept: str | None, media_type: str, *, over: str) -> bool:

@@ -31,6 +31,7 @@ from service.errors import (
 from service.http.context import Services, ServicesDep
 from service.http.etag import strong, tagged_json
 from service.http.json_body import read_json
+from service.http.negotiation import media_type
 from service.http.paging import DEFAULT_LIMIT, CursorField, LimitField, Listing, page_of
 from service.http.problems import documented
 from service.models.service import Assembly
@@ -111,7 +112,7 @@ async def post_model(
     name: Annotated[str, Query(max_length=256, description="What a raw body is called.")] = "model.onnx",
 ) -> Response:
     """201, or 200 when it was here. The file as the body, a form with its external data, or JSON that names blobs."""
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = media_type(request)
     match media:
         case "application/json":
             assembly = await read_json(request, Assembly, services.settings.max_json_bytes)

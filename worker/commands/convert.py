@@ -79,7 +79,7 @@ def convert(
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How to convert: the options that `convert` and `build` have in common."""
+    """How to convert: what `convert` asks for, and of it what `explain` does."""
 
     mode: Mode
     trunk: Trunk

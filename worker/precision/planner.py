@@ -36,8 +36,11 @@ class Options:
 def make_plan(
     graph: Graph, options: Options, measured: Mapping[str, float] | None = None, facts: WeightFacts | None = None
 ) -> PrecisionPlan:
-    """`measured`: largest magnitudes of values, as far as somebody ran the model in FP32. `facts`: what is known of
-    weights; by default all are read."""
+    """Which dtype each value gets, and why; the graph is only read.
+
+    `measured`: largest magnitudes of values, as far as somebody ran the model in FP32. `facts`: what is known of
+    weights; by default all are read.
+    """
     half = options.half
     if options.mode == "none":
         options = replace(options, keep_fp32=("*",), keep_trunk=())
@@ -60,12 +63,7 @@ def make_plan(
     return PrecisionPlan(
         half=half,
         decisions=decisions,
-        half_tensors=frozenset(
-            slot.name
-            for node in graph.nodes
-            for slot in node.outputs
-            if graph.types.get(slot.name) == FLOAT and slot.variable in decisions[node.index].half
-        ),
+        half_tensors=_half_tensors(graph, decisions),
         islands=tuple(islands),
         cores=tuple(cores),
         declined=tuple(declined),
@@ -76,6 +74,15 @@ def make_plan(
         },
         mask_nodes=frozenset(node.index for node in masks.nodes),
         guard=masks.guard,
+    )
+
+
+def _half_tensors(graph: Graph, decisions: dict[int, Decision]) -> frozenset[str]:
+    return frozenset(
+        slot.name
+        for node in graph.nodes
+        for slot in node.outputs
+        if graph.types.get(slot.name) == FLOAT and slot.variable in decisions[node.index].half
     )
 
 

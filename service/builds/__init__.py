@@ -1,0 +1,1 @@
+"""Builds: requests for engines, from the submission to the end that counts, whatever is lost on the way."""

@@ -1,0 +1,1 @@
+"""Engines: serialized plans by digest, with their manifests."""

@@ -1,0 +1,1 @@
+"""What all routes share: problems, bodies, pages, entity tags, ranges and downloads."""

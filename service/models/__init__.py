@@ -1,0 +1,1 @@
+"""Models: uploaded graphs with their external data."""

@@ -1,0 +1,1 @@
+"""The object store: immutable facts put if absent, and blobs by digest."""

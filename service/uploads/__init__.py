@@ -1,0 +1,1 @@
+"""Uploads: bytes that are hashed while they arrive, and become blobs."""

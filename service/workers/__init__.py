@@ -1,0 +1,1 @@
+"""Workers, as they announce themselves."""

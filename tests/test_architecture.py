@@ -39,9 +39,7 @@ def test_module_is_small_and_says_what_it_is(path: Path) -> None:
 def test_only_the_settings_read_the_environment() -> None:
     """Passing the environment on to a child is no reading; `getenv` and lookups by name are."""
     readers = [
-        str(path.relative_to(ROOT))
-        for path in MODULES
-        if any(sign in path.read_text() for sign in ENVIRONMENT_READERS)
+        str(path.relative_to(ROOT)) for path in MODULES if any(sign in path.read_text() for sign in ENVIRONMENT_READERS)
     ]
     assert readers == []
 

@@ -44,10 +44,11 @@ def open_temporary(folder: Path) -> tuple[BinaryIO, Path]:
 
 def sweep(folder: Path) -> int:
     """Remove temporary files whose writers are dead; the number of files removed."""
-    return sum(_remove_if_dead(path) for path in folder.glob(f"*{_SUFFIX}"))
+    return sum(remove_if_dead(path) for path in folder.glob(f"*{_SUFFIX}"))
 
 
-def _remove_if_dead(path: Path) -> bool:
+def remove_if_dead(path: Path) -> bool:
+    """Remove a file unless a living process holds its lock; whether it is gone by this call."""
     with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path.unlink()

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from service.store.durable import sync_folder
 from worker.engine.trt import HostMemory
 
 WRITE_BYTES = 16 << 20
@@ -26,13 +27,5 @@ def write_engine(plan: HostMemory, target: Path) -> int:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(target)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     return len(view)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

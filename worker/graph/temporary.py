@@ -4,10 +4,9 @@ import fcntl
 import os
 import re
 import secrets
-from contextlib import suppress
 from pathlib import Path
 
-from service.store.durable import sync_folder
+from service.store.durable import remove_if_dead, sync_folder
 
 _TOKEN_BYTES = 8
 
@@ -44,10 +43,4 @@ def sweep(target: Path) -> None:
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
     for path in target.parent.iterdir() if target.parent.is_dir() else ():
         if pattern.fullmatch(path.name):
-            _remove_if_dead(path)
-
-
-def _remove_if_dead(path: Path) -> None:
-    with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
+            remove_if_dead(path)

@@ -23,6 +23,7 @@ from worker.precision.kept_weights import kept_weights
 from worker.precision.magnitude import suspects
 from worker.precision.opset import einsums_without_half_form, wanted_opset
 from worker.precision.planner import Options, make_plan
+from worker.precision.provenance import is_converted_alike, stamp
 from worker.precision.report import ConversionReport, Finding
 from worker.precision.reporting import Before, Planned, describe
 from worker.precision.rewrite import Rewritten, rewrite
@@ -75,6 +76,8 @@ def plan_model(request: ConvertRequest, measure: Measure | None = None, facts: W
     options = _options(request)
     graph = analyze(load(request.source), request.max_shapes)
     before = Before.of(graph)
+    if is_converted_alike(graph.model, options):
+        options = replace(options, mode="none")
     graph, findings = _in_a_fitting_form(graph, request, options)
     measured, unmeasured = _measured(graph, request, options, measure)
     plan = make_plan(graph, options, measured, facts)
@@ -102,6 +105,7 @@ def _applied(planned: Planned) -> tuple[Rewritten | None, Types]:
         return None, graph.types
     public = interface(graph.model)
     rewritten = rewrite(graph, plan)
+    stamp(rewritten.output.skeleton.model, planned.options)
     return rewritten, check(rewritten.output.skeleton, public)
 
 

@@ -10,7 +10,6 @@ time.
 """
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -22,8 +21,9 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.convert_vs_reference import REFERENCE_VARIABLE, config_of
+from benchmarks.convert_vs_reference import config_of
 from benchmarks.measure import Run, interleaved, measure
+from benchmarks.reference_script import add_reference
 from worker.examples.audio_dit import write_audio_dit
 
 _RAM_DISK = Path("/dev/shm")
@@ -140,16 +140,12 @@ def _kind(folder: Path) -> str:
 
 def _options() -> argparse.Namespace:
     cli = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = os.environ.get(REFERENCE_VARIABLE)
     folders = [_RAM_DISK, Path(tempfile.gettempdir())]
     cli.add_argument("--gigabytes", type=float, nargs="+", default=[0.25, 1, 1.84, 8], help="sizes of the models")
     cli.add_argument("--work", type=Path, nargs="+", default=folders, help="folders to work in")
-    cli.add_argument("--reference", type=Path, default=Path(known) if known else None, help="path of build_dit_fp16.py")
+    add_reference(cli)
     cli.add_argument("--runs", type=int, default=3, help="rounds; figures are medians")
-    options = cli.parse_args()
-    if options.reference is not None and not options.reference.is_file():
-        cli.error(f"--reference: there is no file {options.reference}")
-    return options
+    return cli.parse_args()
 
 
 if __name__ == "__main__":

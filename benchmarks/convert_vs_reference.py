@@ -7,7 +7,6 @@ validity is judged once, on the last output of each.
 """
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Run, interleaved, measure
+from benchmarks.reference_script import REFERENCE_VARIABLE, add_reference
 from benchmarks.validity import Profile, Validity, assess
 from worker.examples.audio_dit import AudioDiTConfig, Exporter, write_audio_dit
 
-REFERENCE_VARIABLE = "ATOLL_BENCH_REFERENCE"
 _WEIGHTS_A_LAYER = 26  # times dim^2: 6 modulation, 4 self-attention, 4 cross-attention, 12 feed-forward
 _WIDE_FROM_MEGABYTES = 400
 
@@ -135,18 +134,14 @@ def _ratios(reference: Row, ours: Row) -> str:
 
 def _options() -> argparse.Namespace:
     cli = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = os.environ.get(REFERENCE_VARIABLE)
-    cli.add_argument("--reference", type=Path, default=Path(known) if known else None, help="path of build_dit_fp16.py")
+    add_reference(cli)
     cli.add_argument("--megabytes", type=int, nargs="+", default=[150], help="sizes of the generated FP32 models")
     cli.add_argument("--exporter", choices=["torchscript", "dynamo", "opset23"], default="torchscript")
     cli.add_argument("--mode", choices=["minimal", "rope", "full"], default="rope")
     cli.add_argument("--runs", type=int, default=3, help="rounds; figures are medians")
     cli.add_argument("--length", type=int, default=256, help="latent frames at which accuracy is judged")
     cli.add_argument("--work", type=Path, help="folder for the models; default: the system's temporary folder")
-    options = cli.parse_args()
-    if options.reference is not None and not options.reference.is_file():
-        cli.error(f"--reference: there is no file {options.reference}")
-    return options
+    return cli.parse_args()
 
 
 if __name__ == "__main__":

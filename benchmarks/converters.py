@@ -22,7 +22,6 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from benchmarks.convert_vs_reference import REFERENCE_VARIABLE
 from benchmarks.peers.catalogue import PEERS
 from benchmarks.peers.contenders import Contender, enter
 from benchmarks.peers.jobs import Say
@@ -33,6 +32,7 @@ from benchmarks.peers.page import page
 from benchmarks.peers.real_comparison import RealFinding, compare_real
 from benchmarks.peers.tables import Sheet, contender_sheet, model_sheet, operator_sheet, real_sheet
 from benchmarks.peers.wheels import WheelMissing
+from benchmarks.reference_script import add_reference
 
 MODELS = ("operators", "shipped", "generated")
 
@@ -123,19 +123,16 @@ def _command() -> str:
 
 def _options() -> argparse.Namespace:
     cli = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known, names = os.environ.get(REFERENCE_VARIABLE), [peer.name for peer in PEERS]
+    names = [peer.name for peer in PEERS]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "atoll", "converters")
     cli.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, help="default: all three kinds")
     cli.add_argument("--operators", default="*", metavar="GLOB", help="names of the operator tests; default: all")
     cli.add_argument("--peers", nargs="+", choices=names, default=names, help="default: all")
-    cli.add_argument("--reference", type=Path, default=Path(known) if known else None, help="path of build_dit_fp16.py")
+    add_reference(cli)
     cli.add_argument("--markdown", type=Path, metavar="FILE", help="write the page with the tables here")
     cli.add_argument("--details", type=Path, metavar="FILE", help="write every finding here, as JSON")
     cli.add_argument("--cache", type=Path, default=cache, help=f"default: {cache}")
-    options = cli.parse_args()
-    if options.reference is not None and not options.reference.is_file():
-        cli.error(f"--reference: there is no file {options.reference}")
-    return options
+    return cli.parse_args()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Iterable
 from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import Query
 from pydantic import BaseModel, Field
 
 from service.errors import InvalidRequest
@@ -16,8 +15,6 @@ MAX_LIMIT = 500
 
 LimitField = Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Most items in one page.")]
 CursorField = Annotated[str | None, Field(max_length=512, description="`next` of the page before.")]
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most items in one page.")]
-Cursor = Annotated[str | None, Query(max_length=512, description="`next` of the page before.")]
 
 T = TypeVar("T", bound=BaseModel)
 

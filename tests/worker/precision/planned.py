@@ -1,6 +1,6 @@
 """What the planner decides about a graph that is given as ONNX text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from worker.precision.plan import PrecisionPlan
 from worker.precision.planner import Options, make_plan
 
 WIDTH = 64
-Plan = Callable[..., "Planned"]
 
 _ONES = ",".join(["1"] * WIDTH)
 _CONSTANTS = (

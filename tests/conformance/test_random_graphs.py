@@ -118,6 +118,5 @@ def test_a_random_graph_converts_and_stays_close(tmp_path: Path, trunk: str, see
     feed |= {"c": random.random((4, WIDTH)) < 0.5, "go": np.array(seed % 2 == 0)}
     converted(source, target, trunk=trunk, mode=mode)
     check_close(run(model, feed), run(emulated(target), feed), trunk)
-    if mode != "full":  # which takes the Casts to FP32 that the first conversion left for wishes of the author
-        again = converted(target, tmp_path / "again.onnx", trunk=trunk, mode=mode)
-        assert again.counts.casts_added == 0
+    again = converted(target, tmp_path / "again.onnx", trunk=trunk, mode=mode)
+    assert again.counts.casts_added == 0

@@ -87,7 +87,7 @@ def _backward(graph: Graph, claimed: Mapping[int, Decision], forward: Mapping[in
             found.append(Pull.SOFT)
         if _is_static(graph, node):
             pulls[node.index] = max(found, default=Pull.HALF)
-        elif _is_single_step(graph, node) and forward[node.index] is Pull.HALF:
+        elif _is_single_step(graph, node):
             readers = (tails.get(reader.index, 0) for reader in graph.consumers(node.output))
             tails[node.index] = 1 + max(readers, default=0)
             pulls[node.index] = min(found, default=Pull.HALF) if tails[node.index] <= _LONGEST_TAIL else Pull.HALF

@@ -109,9 +109,7 @@ def measure(name: str, path: Path, shapes: Shapes, target: float) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         target_file = Path(folder, "converted.onnx")
         started = time.perf_counter()
-        request = ConvertRequest(
-            path, target_file, mode="auto", max_shapes=shapes, target_cosine=target, profiles=(profile,)
-        )
+        request = ConvertRequest(path, target_file, mode="auto", target_cosine=target, profiles=(profile,))
         report = convert(request)
         seconds = time.perf_counter() - started
         held_out = VerifyRequest(

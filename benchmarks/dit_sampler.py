@@ -47,7 +47,7 @@ def main() -> int:
             "local_add_cond": (1, config.latent_channels + 1, options.length),
         }
         profile = {name: (shape, shape, shape) for name, shape in shapes.items()}
-        convert(ConvertRequest(source, target, options.mode, options.trunk, max_shapes=shapes, profiles=(profile,)))
+        convert(ConvertRequest(source, target, options.mode, options.trunk, profiles=(profile,)))
         feed = generate(input_specs(build_index(load(source))), shapes, options.seed)
         start = feed["x"].astype(np.float32)
         latents = [sample(velocity(path, feed, halves), feed, options.steps) for path, halves in _both(source, target)]

@@ -102,7 +102,6 @@ def _request(options: dict[str, Any]) -> ConvertRequest:
         options[name] = tuple(options.get(name, ()))
     options["samples"] = tuple(map(Path, options.get("samples", ())))
     options["profiles"] = tuple(_profile(profile) for profile in options.get("profiles", ()))
-    options["max_shapes"] = {name: tuple(shape) for name, shape in options.get("max_shapes", {}).items()}
     return ConvertRequest(source, target, **options)
 
 

@@ -14,10 +14,10 @@ ShapeTriple = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 class ConvertRequest:
     """What to convert, and how. `keep_fp32` and `keep_trunk` are globs over node names, or operator types.
 
-    `max_shapes`: the largest shape of each dynamic input, where a profile says it; sums as long as that are judged.
+    `profiles`: input -> (min, opt, max) shapes; sums are judged at the largest.
     For mode `auto`: `target_cosine` to meet, on the user's `samples` (files, see `worker.verify.samples`) or on inputs
-    generated for the `profiles`, input -> (min, opt, max) shapes; `search_seconds` and `search_memory_bytes` (resident)
-    bound the search, beyond which it falls back to mode rope.
+    generated for the profiles; `search_seconds` and `search_memory_bytes` (resident) bound the search, beyond which it
+    falls back to mode rope.
     """
 
     source: Path
@@ -27,12 +27,21 @@ class ConvertRequest:
     bounded_attention: bool = True
     keep_fp32: tuple[str, ...] = ()
     keep_trunk: tuple[str, ...] = ()
-    max_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     target_cosine: float = 0.999
     profiles: tuple[Mapping[str, ShapeTriple], ...] = ()
     samples: tuple[Path, ...] = ()
     search_seconds: float = 1800.0
     search_memory_bytes: int = 16 << 30
+
+    @property
+    def max_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The largest shape of each input over all profiles, axis by axis."""
+        largest: dict[str, tuple[int, ...]] = {}
+        for profile in self.profiles:
+            for name, (_, _, shape) in profile.items():
+                known = largest.get(name, shape)
+                largest[name] = tuple(map(max, known, shape))
+        return largest
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from service.builds.repository import REDIS_AWAY, BuildFilter, BuildRepository
 from service.builds.targets import Target, resolve_target
 from service.builds.types import Accepted, BuildRecord, BuildSpec, Group, Joined, Status, now
 from service.engines.repository import EngineRepository
-from service.errors import Unavailable
+from service.errors import InvalidOptions, Unavailable
 from service.models.service import ModelService
 from service.samples.service import SampleService
 from service.store.types import ObjectStore
@@ -117,6 +117,8 @@ class Admission:
 
     def _with_profiles(self, spec: BuildSpec) -> BuildSpec:
         inputs = self._models.get(spec.model).scan.inputs
+        if spec.webhook is not None:
+            raise InvalidOptions("This version sends no webhooks: leave `webhook` out, and watch the build instead.")
         if spec.accuracy.samples:
             self._samples.check(spec.accuracy.samples, inputs)
         ranges = preset(spec.preset) if spec.preset else None

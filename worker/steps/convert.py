@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from service.builds.types import BuildSpec, Mode
+from service.builds.types import Mode
 from worker.child import run_child
 from worker.steps.context import GRAPH_FILE, Job, Work
 
@@ -44,7 +44,6 @@ def _request(context: Job, target: str) -> dict[str, Any]:
         "bounded_attention": spec.bounded_attention,
         "keep_fp32": list(spec.keep_fp32),
         "keep_trunk": list(spec.keep_trunk),
-        "max_shapes": max_shapes(spec),
         "target_cosine": spec.accuracy.target_cosine,
         "profiles": [
             {name: shape.model_dump(mode="json") for name, shape in profile.items()} for profile in spec.profiles
@@ -54,13 +53,3 @@ def _request(context: Job, target: str) -> dict[str, Any]:
         "search_memory_bytes": int(context.memory_bytes * _SEARCH_SHARE),
         "hashed": context.publishes,
     }
-
-
-def max_shapes(spec: BuildSpec) -> dict[str, list[int]]:
-    """The largest shape of each input over all profiles, axis by axis."""
-    largest: dict[str, list[int]] = {}
-    for profile in spec.profiles:
-        for name, shape in profile.items():
-            known = largest.setdefault(name, [0] * len(shape.max))
-            largest[name] = [max(pair) for pair in zip(known, shape.max, strict=True)]
-    return largest

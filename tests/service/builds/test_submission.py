@@ -80,10 +80,14 @@ def test_many_equal_requests_at_once_make_one_build(service: BuildService, build
 
 def test_what_a_later_request_adds_survives_a_flush(service: BuildService, spec: Any, client: redis.Redis) -> None:
     first = service.submit(spec(labels={"a": "1"})).records[0]
-    service.submit(spec(labels={"a": "2", "b": "3"}, webhook="https://example.com/hook"))
+    service.submit(spec(labels={"a": "2", "b": "3"}))
     client.flushall()
-    record = service.get(first.id).record
-    assert (record.spec.labels, record.spec.webhook) == ({"a": "1", "b": "3"}, "https://example.com/hook")
+    assert service.get(first.id).record.spec.labels == {"a": "1", "b": "3"}
+
+
+def test_a_webhook_is_refused_since_nothing_would_call_it(service: BuildService, spec: Any) -> None:
+    with pytest.raises(InvalidOptions, match="webhook"):
+        service.submit(spec(webhook="https://example.com/hook"))
 
 
 def test_after_a_flush_the_build_in_flight_is_still_joined(

@@ -91,8 +91,9 @@ def _required_inputs(model: ModelProto) -> list[ValueInfoProto]:
 
 
 def _signature(value: ValueInfoProto) -> tuple[str | None, tuple[int | None, ...] | None]:
-    """Type and dims; symbols may be renamed."""
+    """Type and dims; symbols may be renamed, and a negative size means an unknown one, as exporters write it."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         return type_text(value.type), None
-    return type_text(value.type), tuple(dim.dim_value or None for dim in tensor.shape.dim)
+    sizes = (dim.dim_value for dim in tensor.shape.dim)
+    return type_text(value.type), tuple(size if size > 0 else None for size in sizes)

@@ -61,6 +61,13 @@ def test_public_dtypes_may_not_change(write: Write) -> None:
         check_structure(write(SOURCE, "a.onnx"), write(halved, "b.onnx"))
 
 
+def test_a_negative_size_in_the_source_is_an_unknown_one(write: Write, tmp_path: Path) -> None:
+    source = onnx.load(write(SOURCE))
+    source.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    onnx.save(source, tmp_path / "negative.onnx")
+    check_structure(tmp_path / "negative.onnx", write(GOOD, "b.onnx"))
+
+
 def test_nodes_before_what_they_read_are_refused(write: Write, tmp_path: Path) -> None:
     model = onnx.load(write(GOOD))
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in model.graph.node]

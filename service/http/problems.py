@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from service.errors import (
     AtollError,
@@ -23,6 +24,7 @@ from service.http.json_body import invalid_request
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 _BY_STATUS: dict[int, type[AtollError]] = {
     404: NotFound,
@@ -84,19 +86,24 @@ async def _validation_error(request: Request, error: Exception) -> Response:
 
 async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return _not_allowed(request)
     kind = _BY_STATUS.get(error.status_code, BadRequest)
-    return problem_response(kind(_detail(request, error)), request.url.path, error.headers)
+    nothing_here = "There is nothing at this path; /openapi.json lists what there is."
+    detail = nothing_here if error.status_code == 404 else str(error.detail)
+    return problem_response(kind(detail), request.url.path, error.headers)
 
 
-def _detail(request: Request, error: HTTPException) -> str:
-    match error.status_code:
-        case 404:
-            return "There is nothing at this path; /openapi.json lists what there is."
-        case 405:
-            allowed = (error.headers or {}).get("Allow", "another method")
-            return f"{request.method} is not possible here; use {allowed}."
-        case _:
-            return str(error.detail)
+def _not_allowed(request: Request) -> Response:
+    """Starlette names the methods of the first route at a path; here each method has a route of its own."""
+    methods = [method for method in _METHODS if _is_served(request, method)]
+    error = NotAllowed(f"{request.method} is not possible here; use {' or '.join(methods)}.")
+    return problem_response(error, request.url.path, {"Allow": ", ".join(methods)})
+
+
+def _is_served(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 async def _redis_away(request: Request, error: Exception) -> Response:  # noqa: ARG001  # Starlette's signature

@@ -57,10 +57,14 @@ def test_what_the_framework_refuses_is_a_problem_too(
     assert (body["status"], body["type"]) == (status, f"urn:atoll:problem:{slug}")
 
 
-def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client) -> None:
-    response = api.delete("/healthz")
-    assert response.headers["allow"] == "GET"
-    assert "use GET" in response.json()["detail"]
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("/healthz", ["GET"]), ("/builds", ["GET", "POST"]), (f"/engines/{'0' * 64}", ["GET", "HEAD"])],
+)
+def test_a_wrong_method_is_told_the_right_ones(api: httpx.Client, path: str, methods: list[str]) -> None:
+    response = api.patch(path)
+    assert response.headers["allow"] == ", ".join(methods)
+    assert f"use {' or '.join(methods)}." in response.json()["detail"]
 
 
 ERRORS = {

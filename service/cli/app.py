@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from service import __version__
+from service import __version__, log
 from service.cli import api, demo, doctor, download, submit, up, watch
 from service.cli.failure import report
 from service.cli.plugins import command_plugins
@@ -30,6 +30,7 @@ def build_app() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: 0 done, 1 it failed, 2 it was asked wrongly, 130 interrupted."""
+    log.configure("WARNING", json=False)  # stdout is for answers; `api` and `worker` log as the settings say
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -1,6 +1,8 @@
 """`atoll verify` and `atoll diff` as they are typed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,16 @@ def test_verify_prints_the_figures_of_models_that_agree(
     assert run(["verify", *map(str, models), "--pessimistic"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("passed on generated inputs\n  with sums in half: passed\n  'y': cosine ")
+
+
+def test_a_failure_leaves_stdout_to_the_problem(models: tuple[Path, Path]) -> None:
+    text = models[0].with_name("text.onnx")
+    text.write_text("dummy")
+    arguments = [sys.executable, "-P", "-m", "service.cli", "verify", str(text), str(models[1]), "--json"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["type"] == "urn:atoll:problem:not-onnx"
+    assert done.stderr.startswith("atoll: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_verify_fails_on_samples_that_overflow_and_names_the_node(

@@ -48,7 +48,7 @@ def _parse(text: str) -> tuple[str, ShapeRange]:
         low, best, high = (_dims(part) for part in (parts * 3 if len(parts) == 1 else parts))
         return name, ShapeRange(min=low, opt=best, max=high)
     except ValidationError as error:
-        raise InvalidOptions(f"profile {text!r}: {error.errors()[0]['msg']}") from None
+        raise InvalidOptions(f"profile {text!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     except ValueError:
         raise InvalidOptions(f"profile {text!r} has a size that is not a whole number: {_FORM}") from None
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from service.errors import AtollError, CommandError
 
 _WORKER_MODULES = frozenset({"google", "ml_dtypes", "numpy", "onnx", "onnxruntime", "tensorrt_rtx_bindings"})
+_PYDANTIC_PREFIX = "Value error, "
 
 
 def report(error: Exception, *, as_json: bool, debug: bool) -> int:
@@ -27,7 +28,8 @@ def explain(error: Exception) -> AtollError:
         case AtollError():
             return error
         case typer.TyperException():
-            return CommandError(f"{error.format_message()} Try `atoll --help`, or `atoll COMMAND --help`.")
+            message = error.format_message().replace(_PYDANTIC_PREFIX, "")
+            return CommandError(f"{message} Try `atoll --help`, or `atoll COMMAND --help`.")
         case ValidationError():
             return CommandError("; ".join(_faults(error)))
         case ModuleNotFoundError() if str(error.name).partition(".")[0] in _WORKER_MODULES:
@@ -44,4 +46,7 @@ def one_line(error: AtollError) -> str:
 
 
 def _faults(error: ValidationError) -> list[str]:
-    return [f"{'.'.join(map(str, fault['loc'])) or error.title}: {fault['msg']}" for fault in error.errors()]
+    return [
+        f"{'.'.join(map(str, fault['loc'])) or error.title}: {fault['msg'].removeprefix(_PYDANTIC_PREFIX)}"
+        for fault in error.errors()
+    ]

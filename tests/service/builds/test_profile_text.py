@@ -33,7 +33,7 @@ def test_a_name_may_hold_colons_and_equal_signs() -> None:
         ("=1:2:3", "write NAME=MIN:OPT:MAX"),
         ("x=1:2", "write NAME=MIN:OPT:MAX"),
         ("x=1xtwo", "not a whole number"),
-        ("x=2:1:3", "min <= opt <= max does not hold"),
+        ("x=2:1:3", "'x=2:1:3': axis 0: min <= opt <= max does not hold"),
         ("x=1:1x2:3", "different ranks"),
         ("x=-1", "greater than or equal to 0"),
     ],

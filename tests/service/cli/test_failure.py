@@ -1,6 +1,7 @@
 import errno
 
 import pytest
+import typer
 
 from service.cli.failure import explain, one_line, report
 from service.errors import AtollError, CommandError, NotOnnx
@@ -13,6 +14,7 @@ from service.errors import AtollError, CommandError, NotOnnx
         (FileNotFoundError(errno.ENOENT, "No such file", "m.onnx"), "command", "m.onnx: No such file"),
         (ModuleNotFoundError("No module", name="onnx.checker"), "command", "pip install 'atoll[worker]'"),
         (ModuleNotFoundError("No module named 'odd'", name="odd"), "internal", "unexpected ModuleNotFoundError"),
+        (typer.BadParameter("Value error, 'x' is not one of 'y'"), "command", "Invalid value: 'x' is not one of 'y'"),
         (ZeroDivisionError("by zero"), "internal", "unexpected ZeroDivisionError: by zero (run `atoll --debug"),
     ],
 )

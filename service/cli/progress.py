@@ -3,6 +3,7 @@
 import typer
 
 from service.builds.types import BuildRecord, Proof, Status
+from service.errors import Problem
 
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -31,9 +32,16 @@ def outcome(record: BuildRecord) -> str:
         case Status.SUCCEEDED if record.onnx is not None:
             return f"succeeded: graph {record.onnx.digest} ({human_size(record.onnx.size)}) at {record.onnx.url}"
         case Status.FAILED if record.problem is not None:
-            return f"failed: {record.problem.title}: {record.problem.detail}"
+            return f"failed: {_told(record.problem)}"
         case _:
             return str(record.status)
+
+
+def _told(problem: Problem) -> str:
+    """Title and detail; many details begin with the title themselves."""
+    if problem.detail.startswith(problem.title):
+        return problem.detail
+    return f"{problem.title}: {problem.detail}"
 
 
 def proof_lines(proof: Proof) -> list[str]:

@@ -5,7 +5,7 @@ import pytest
 
 from service.builds.types import BuildRecord, BuildSpec, EngineRef, Proof, Stage, StageTiming, Status
 from service.cli.progress import StageLines, human_size, outcome, proof_lines
-from service.errors import NotOnnx
+from service.errors import BuilderFailed, NotOnnx
 
 RECORD = BuildRecord(
     id="01", key="k", status=Status.QUEUED, created_at=datetime(2026, 1, 1, tzinfo=UTC), spec=BuildSpec(model="0" * 64)
@@ -44,6 +44,10 @@ def test_each_stage_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
         (
             at(status=Status.FAILED, problem=NotOnnx("it is text").problem()),
             "failed: The file is not an ONNX model: it is text",
+        ),
+        (
+            at(status=Status.FAILED, problem=BuilderFailed("TensorRT's builder gave no engine: why").problem()),
+            "failed: TensorRT's builder gave no engine: why",
         ),
         (at(status=Status.CANCELLED), "cancelled"),
     ],

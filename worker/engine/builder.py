@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from service.errors import BuilderFailed, ParserRefused
+from service.errors import AtollError, BuilderFailed, ParserRefused, UnsupportedOp
 from worker.child import Emit, peak_rss
 from worker.engine import trt as door
 from worker.engine.advice import advice_on
@@ -23,6 +23,9 @@ from worker.engine.trt import Builder, BuilderConfig, HostMemory, Network, OnnxP
 from worker.types import EngineRequest, EngineResult, NetworkFacts
 
 MAX_ERRORS_SHOWN = 5
+
+_NO_PLUGIN = "Plugin not found"
+_SHOWN_OPS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def engine_from_onnx(request: EngineRequest, emit: Emit) -> EngineResult:
 def network_from_onnx(onnx: Path, toolchain: Toolchain, emit: Emit) -> ParsedNetwork:
     """Parse into a strongly typed network. External data is read by the parser, from the file's own folder.
 
-    Raises ParserRefused with every error that the parser has.
+    Raises UnsupportedOp for operators that the parser does not know, else ParserRefused with every error that it has.
     """
     trt = door.load(toolchain.name)
     log = MessageLog(emit)
@@ -105,9 +108,17 @@ def _strongly_typed(trt: TensorRT) -> int:
     return 0 if flag is None else 1 << int(flag)
 
 
-def _refusal(parser: OnnxParser) -> ParserRefused:
+def _refusal(parser: OnnxParser) -> AtollError:
     # Errors point into the parser: they become text while it lives.
     errors = [_error_facts(parser, index) for index in range(parser.num_errors)]
+    unknown = sorted({str(error["op_type"]) for error in errors if _NO_PLUGIN in error["message"]})
+    if unknown and all(_NO_PLUGIN in error["message"] for error in errors):
+        more = f" and {len(unknown) - _SHOWN_OPS} more" if len(unknown) > _SHOWN_OPS else ""
+        return UnsupportedOp(
+            f"TensorRT has no operator {', '.join(unknown[:_SHOWN_OPS])}{more}. Export the model with operators of "
+            "ONNX alone; plugins are never loaded from uploads.",
+            ops=unknown[:_SHOWN_OPS],
+        )
     shown = "; ".join(_error_text(error) for error in errors) or "it gave no reason. Is the file an ONNX model?"
     first = errors[0] if errors else {}
     return ParserRefused(

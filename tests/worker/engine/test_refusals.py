@@ -45,6 +45,20 @@ def test_a_mismatch_of_types_names_its_node(save_model: Callable[[str], Path], f
     assert (problem.model_extra["node"], problem.model_extra["op_type"]) == ("greater_0", "Greater")
 
 
+def test_operators_that_tensorrt_does_not_know_are_listed_once_each(
+    save_model: Callable[[str], Path], folder: Path
+) -> None:
+    problem = refusal(
+        save_model("""
+            <ir_version: 10, opset_import: ["": 17, "acme": 1]>
+            custom (float[4] x) => (float[4] y) { a = Foo(x) b = acme.Bar(a) y = Foo(b) }
+        """),
+        folder,
+    )
+    assert problem.slug == "unsupported-op"
+    assert (problem.model_extra or {})["ops"] == ["Bar", "Foo"]
+
+
 @pytest.mark.parametrize("content", [b"dummy\n", b"", b"\x08\x0a\x12\xff"])
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path, folder: Path, content: bytes) -> None:
     path = tmp_path / "text.onnx"

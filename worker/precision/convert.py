@@ -30,6 +30,7 @@ from worker.precision.rewrite import Rewritten, rewrite
 from worker.precision.weight_facts import WeightFacts
 from worker.types import ConvertRequest
 
+_OPSET_KEPT = "opset kept"
 _SUSPICIOUS = 0.125
 """Values that may reach this share of the half range are worth measuring."""
 
@@ -81,8 +82,9 @@ def plan_model(request: ConvertRequest, measure: Measure | None = None, facts: W
     graph, findings = _in_a_fitting_form(graph, request, options)
     measured, unmeasured = _measured(graph, request, options, measure)
     plan = make_plan(graph, options, measured, facts)
-    if not plan.all_fp32:
-        plan = replace(plan, findings=(*findings, *unmeasured, *plan.findings))
+    # An upload that is copied has been given no other form; but what kept it from half is to be told.
+    told = [one for one in findings if one.kind == _OPSET_KEPT] if plan.all_fp32 else [*findings, *unmeasured]
+    plan = replace(plan, findings=(*told, *plan.findings))
     return Planned(graph, options, measured, plan, before, kept_weights(graph, plan))
 
 
@@ -152,7 +154,7 @@ def _in_a_fitting_form(graph: Graph, request: ConvertRequest, options: Options) 
         findings.append(Finding(kind="opset raised", where="model", detail=f"to {target}"))
         return analyze(fresh, request.max_shapes), findings
     detail = f"{options.half.name} needs opset {target} for some nodes, which stay FP32: {refusal}"
-    return graph, [*findings, Finding(kind="opset kept", where="model", detail=detail)]
+    return graph, [*findings, Finding(kind=_OPSET_KEPT, where="model", detail=detail)]
 
 
 def _written_out(einsum: str, options: Options) -> Finding:

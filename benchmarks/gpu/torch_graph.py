@@ -45,7 +45,7 @@ def _run_node(node: NodeProto, values: dict[str, Any], device: str) -> None:
     elif node.op_type in KERNELS:
         results = KERNELS[node.op_type](attributes, [values[name] for name in node.input])
     else:
-        raise NotImplementedError(f"{node.op_type} ({node.name}) has no torch kernel here")
+        raise ValueError(f"{node.op_type} ({node.name}) has no torch kernel here")
     outputs = results if isinstance(results, (list, tuple)) else [results]
     values.update(zip(node.output, outputs, strict=False))
 

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from service.errors import ParserRefused
+from service.errors import ParserRefused, UnsupportedOp
 from worker.engine.builder import network_from_onnx
 from worker.engine.toolchains import toolchain_named
 
@@ -12,7 +12,7 @@ from worker.engine.toolchains import toolchain_named
 def refusal(path: str) -> str | None:
     try:
         network_from_onnx(Path(path), toolchain_named("tensorrt-rtx"), lambda _event: None)
-    except ParserRefused as refused:
+    except (ParserRefused, UnsupportedOp) as refused:
         return refused.detail
     return None
 

@@ -50,7 +50,7 @@ class ParsedNetwork:
 def engine_from_onnx(request: EngineRequest, emit: Emit) -> EngineResult:
     """Build `request.target`, which appears whole or not at all.
 
-    Raises ParserRefused, MissingProfile, InvalidOptions, NoWorker or BuilderFailed.
+    Raises ParserRefused, UnsupportedOp, MissingProfile, InvalidOptions, NoWorker or BuilderFailed.
     """
     started = time.monotonic()
     toolchain = toolchain_named(request.toolchain)

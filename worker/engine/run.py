@@ -25,8 +25,8 @@ def build_engine(
     """Build an engine; `timeout` in seconds. The target appears whole or not at all, and nothing else stays.
 
     Events: `{"event": "progress", "phase", "step", "of"}` and `{"event": "message", "severity", "text"}`.
-    Raises ProblemError (`parser-refused`, `missing-profile`, `invalid-options`, `no-worker`, `builder-failed`, …),
-    ChildCrashed, ChildTimeout, ChildStopped, ResourceLimit.
+    Raises ProblemError (`parser-refused`, `unsupported-op`, `missing-profile`, `invalid-options`, `no-worker`,
+    `builder-failed`, …), ChildCrashed, ChildTimeout, ChildStopped, ResourceLimit.
     """
     encoded = TypeAdapter(EngineRequest).dump_python(request, mode="json")
     try:

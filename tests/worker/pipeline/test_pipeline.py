@@ -108,13 +108,13 @@ def test_a_failed_build_says_where_and_why(
     assert record.problem.detail in text(store, finished_of(store, record).result["log"])
 
 
-def test_a_model_that_the_parser_refuses_fails_with_its_words(
+def test_a_model_with_an_unknown_operator_fails_and_names_it(
     service: BuildService, build: Callable[..., BuildRecord], refused_model: str
 ) -> None:
     record = build(model=refused_model, mode="none")
     assert record.status is Status.FAILED
     assert record.problem is not None
-    assert record.problem.slug == "parser-refused"
+    assert record.problem.slug == "unsupported-op"
     assert "NoSuchOp" in record.problem.detail
 
 

@@ -15,6 +15,7 @@ from service.errors import (
     UnsupportedMedia,
 )
 from service.http.context import ServicesDep
+from service.http.negotiation import media_type
 from service.http.problems import documented
 from service.samples.types import Sample
 from service.uploads.receive import receive_body
@@ -42,7 +43,7 @@ async def post_sample(request: Request, services: ServicesDep) -> Response:
 
     Its digest goes into `accuracy.samples` of a build.
     """
-    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = media_type(request)
     if media not in _RAW:
         raise UnsupportedMedia(f"Send the file as application/octet-stream, not {media[:100]}.")
     blob = await receive_body(request, services.store, services.settings.max_sample_bytes)

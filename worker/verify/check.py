@@ -51,12 +51,11 @@ def verify(request: VerifyRequest, progress: Progress | None = None) -> Verdict:
 
 def silent_outputs(source: Path, figures: tuple[OutputFigures, ...]) -> list[str]:
     """Sigmoids that say "no" everywhere: what is below half's resolution at 1 is noise in either dtype."""
+    quiet = [figure.name for figure in figures if figure.largest < _RESOLUTION]
+    if not quiet:
+        return []
     makers = build_index(load(source)).producers
-    return [
-        figure.name
-        for figure in figures
-        if figure.largest < _RESOLUTION and figure.name in makers and makers[figure.name].is_a("Sigmoid", "HardSigmoid")
-    ]
+    return [name for name in quiet if name in makers and makers[name].is_a("Sigmoid", "HardSigmoid")]
 
 
 def fault(figure: OutputFigures, target: float) -> str | None:
